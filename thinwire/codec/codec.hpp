@@ -1,0 +1,55 @@
+// Codecs turn floats into bytes and back. Stateless and thread safe: every method may be called from any thread.
+//
+// Blocks (the elements that share one scale) are cut inside each segment, from its first element; the last block of a
+// segment may be short. A segment is the piece of one parameter that lies in the span. What a block becomes depends on
+// its own values only, so cutting the same parameter elsewhere at a block border changes no bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace thinwire::codec {
+
+// Lengths, in elements, of the pieces that lie one behind the other in a span. Their sum is the span's size.
+using Segments = std::span<const std::int64_t>;
+
+struct EncodeReport {
+  bool non_finite = false;  // a NaN or an infinity was among the inputs; the bytes are then valid but meaningless
+};
+
+class Codec {
+ public:
+  virtual ~Codec() = default;
+
+  // The text that makes this codec again, options included: "int4:block=128".
+  virtual std::string text() const = 0;
+
+  // Elements that share a scale; 1 for codecs without one. Divides 2048.
+  virtual std::int64_t block_elements() const = 0;
+
+  // True when decode(encode(x)) == x for every finite x: no residual is needed.
+  virtual bool lossless() const = 0;
+
+  // Exact number of bytes that encode writes.
+  virtual std::int64_t wire_bytes(Segments segments) const = 0;
+
+  // REQUIRES: values.size() == sum of segments, out.size() == wire_bytes(segments); no overlap. No alignment is needed.
+  virtual EncodeReport encode(std::span<const float> values, Segments segments, std::span<std::byte> out) const = 0;
+
+  // Throws Error kCorrupt when bytes.size() != wire_bytes(segments) or a scale is not finite or negative.
+  virtual void decode(std::span<const std::byte> bytes, Segments segments, std::span<float> values) const = 0;
+};
+
+// Makes a codec from its text: "fp32", "bf16", "int8:block=128", "int4", "one_bit:scale=rms,block=2048".
+// Throws Error kInvalidArgument that lists what is known and names the nearest.
+std::shared_ptr<const Codec> make_codec(std::string_view text);
+
+// Names that make_codec knows, sorted.
+std::vector<std::string> known_codecs();
+
+}  // namespace thinwire::codec

@@ -1,0 +1,67 @@
+// The three loops that move gradients, each one pass over memory, with error feedback (docs/algorithms.md).
+// All of them write new state beside the old: committed residuals and momentum are never touched (see ErrorFeedback).
+// Thread safe; spans must not overlap except where said.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "thinwire/codec/codec.hpp"
+
+namespace thinwire::codec {
+
+// One bit per element, set where the element takes part; element i is bit i % 64 of word i / 64. Empty: all take part.
+// Elements that do not take part stay outside the scale, their bit is sent and ignored, their residual is 0.
+using ActiveMask = std::span<const std::uint64_t>;
+
+// z = factor * x + residual ; bytes = C(z) ; new_residual = z - decode(bytes).
+// `new_residual` may be the same memory as `x`. `factor` is clip factor / loss scale.
+EncodeReport encode_feedback(const Codec& codec, std::span<const float> x, float factor, std::span<const float> residual,
+                             Segments segments, std::span<std::byte> out, std::span<float> new_residual);
+
+struct MomentumInput {
+  std::span<const float> gradient;
+  std::span<const float> momentum;
+  float beta1 = 0.9F;
+  float factor = 1.0F;  // clip factor / loss scale
+  ActiveMask active;    // element 0 is the first of the span
+};
+
+// m_i = beta1 * m + (1 - beta1) * factor * g, never stored ; z = m_i + residual ; bytes = C(z) ; new_residual = z - decode.
+// Sets `woke` in the report when an element that does not take part has a non-zero gradient.
+struct MomentumReport {
+  bool non_finite = false;
+  bool woke = false;
+};
+MomentumReport momentum_encode(const Codec& codec, const MomentumInput& input, std::span<const float> residual,
+                               Segments segments, std::span<std::byte> out, std::span<float> new_residual);
+
+// At a chunk's owner: a = (1/n) * sum of decoded contributions + residual ; out = C(a) ; new_residual = a - decode(out).
+// `contributions` holds n encoded chunks; they are added in the order of the span, the same on every owner.
+struct Contributions {
+  std::span<const std::span<const std::byte>> chunks;
+  ActiveMask active;
+};
+EncodeReport accumulate_decode(const Codec& codec, const Contributions& contributions, std::span<const float> residual,
+                               Segments segments, std::span<std::byte> out, std::span<float> new_residual);
+
+struct AdamFrozenStep {
+  float lr = 1e-3F;
+  float eps = 1e-8F;
+  float weight_decay = 0.0F;  // decoupled
+};
+
+// Decodes the agreed momentum and takes the step of 1-bit Adam's second stage in the same pass:
+//   m = decode(bytes) ; x -= lr * (m / (sqrt_v + eps) + weight_decay * x), where `active`; elsewhere m and x stay.
+// `sqrt_v` is the frozen root of the variance with its floor already applied.
+struct FrozenState {
+  std::span<float> parameter;
+  std::span<float> momentum;
+  std::span<const float> sqrt_v;
+  ActiveMask active;
+};
+void decode_update(const Codec& codec, std::span<const std::byte> bytes, Segments segments, const FrozenState& state,
+                   const AdamFrozenStep& step);
+
+}  // namespace thinwire::codec

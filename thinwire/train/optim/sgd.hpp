@@ -1,0 +1,45 @@
+// SGD with optional momentum over the reducer's buckets; arithmetic as torch.optim.SGD (dampening 0, no Nesterov).
+// Without momentum the residuals follow the learning rate (rescaled by lr before / lr now, docs/algorithms.md).
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <vector>
+
+#include "thinwire/train/ddp/data_parallel.hpp"
+
+namespace thinwire::train {
+
+struct SgdSettings {
+  double lr = 1e-2;
+  double momentum = 0;
+  double weight_decay = 0;  // added to the gradient after the exchange, as torch does
+};
+
+struct SgdOptions : public torch::optim::OptimizerCloneableOptions<SgdOptions> {
+  explicit SgdOptions(SgdSettings settings = {}) : settings_(settings) {}
+  double get_lr() const override { return settings_.lr; }
+  void set_lr(const double lr) override { settings_.lr = lr; }
+  const SgdSettings& settings() const { return settings_; }
+  SgdSettings& settings() { return settings_; }
+
+ private:
+  SgdSettings settings_;
+};
+
+class Sgd : public torch::optim::Optimizer {
+ public:
+  explicit Sgd(DataParallel& parallel, SgdSettings settings = {});
+  Sgd(DataParallel& parallel, std::vector<torch::optim::OptimizerParamGroup> groups, SgdSettings settings = {});
+  ~Sgd() override;
+  torch::Tensor step(LossClosure closure = nullptr) override;
+  void save(torch::serialize::OutputArchive& archive) const override;
+  void load(torch::serialize::InputArchive& archive) override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace thinwire::train
