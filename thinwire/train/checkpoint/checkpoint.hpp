@@ -18,7 +18,7 @@ namespace thinwire::train {
 // The caller's own progress, kept with the checkpoint.
 struct TrainerState {
   std::int64_t step = 0;
-  std::string extra;  // anything, for example the position in the data
+  std::string extra = {};  // anything, for example the position in the data
 };
 
 // Every rank calls, between step() and the next backward. `directory` is made if missing; each save goes to a folder of

@@ -44,9 +44,9 @@ struct DataParallelSettings {
   ClipMode clip_mode = ClipMode::kExact;       // kPredicted when exposed communication matters more than the exact norm
   bool broadcast_buffers = true;               // rank 0's buffers (batch-norm statistics) to all ranks, once a step
   std::int64_t parity_every = 0;               // compare a hash of all state across ranks every so many steps; 0: never
-  std::vector<std::string> dense_parameters;      // names (or prefixes ending in '.') that always travel as fp32
-  std::vector<std::string> embedding_parameters;  // names that travel as int8 rows, like Embedding weights
-  std::string step_log;                        // file for one JSON line per step and rank; "{rank}" is replaced
+  std::vector<std::string> dense_parameters = {};      // names (or prefixes ending in '.') that always travel as fp32
+  std::vector<std::string> embedding_parameters = {};  // names that travel as int8 rows, like Embedding weights
+  std::string step_log = {};                        // file for one JSON line per step and rank; "{rank}" is replaced
 };
 
 class DataParallel {

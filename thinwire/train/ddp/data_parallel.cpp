@@ -1,0 +1,154 @@
+#include "thinwire/train/ddp/data_parallel.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include "thinwire/base/error.hpp"
+#include "thinwire/codec/codec.hpp"
+#include "thinwire/train/ddp/agreement.hpp"
+#include "thinwire/train/ddp/parameters.hpp"
+#include "thinwire/train/ddp/reducer.hpp"
+#include "thinwire/train/optim/bucketed.hpp"
+#include "thinwire/watch/jsonl.hpp"
+
+namespace thinwire::train {
+namespace {
+
+constexpr const char* kPlace = "train::DataParallel";
+constexpr std::int64_t kLargestBucket = 25 << 20;  // Gloo's gather falls off a cliff above
+
+void check(const DataParallelSettings& settings) {
+  const auto require = [](bool good, const char* name, std::int64_t got, const std::string& want) {
+    if (!good) fail(ErrorCode::kInvalidArgument, {kPlace, name, std::to_string(got), want, ""});
+  };
+  const auto bucket = [&](const char* name, std::int64_t bytes) {
+    require(bytes >= 4 * kUnitElements && bytes <= kLargestBucket, name, bytes,
+            std::to_string(4 * kUnitElements) + " to " + std::to_string(kLargestBucket));
+  };
+  bucket("bucket_bytes", settings.bucket_bytes);
+  bucket("first_bucket_bytes", settings.first_bucket_bytes);
+  require(settings.parity_every >= 0, "parity_every", settings.parity_every, "0 (never) or more");
+  if (!(settings.max_grad_norm >= 0)) {
+    fail(ErrorCode::kInvalidArgument,
+         {kPlace, "max_grad_norm", std::to_string(settings.max_grad_norm), "0 (no clipping) or more", ""});
+  }
+  codec::make_codec(settings.codec);
+}
+
+std::vector<Fact> facts_of(const std::vector<Parameter>& parameters, const torch::nn::Module& module,
+                           const DataParallelSettings& settings) {
+  std::vector<Fact> facts{{"setting codec", settings.codec},
+                          {"setting bucket_bytes", std::to_string(settings.bucket_bytes)},
+                          {"setting first_bucket_bytes", std::to_string(settings.first_bucket_bytes)},
+                          {"setting max_grad_norm", std::to_string(settings.max_grad_norm)},
+                          {"setting clip_mode", settings.clip_mode == ClipMode::kExact ? "exact" : "predicted"},
+                          {"setting broadcast_buffers", settings.broadcast_buffers ? "true" : "false"},
+                          {"setting parity_every", std::to_string(settings.parity_every)}};
+  for (const Parameter& parameter : parameters) {
+    facts.push_back({"parameter " + parameter.name, c10::str(parameter.tensor.sizes(), " ", parameter.tensor.dtype(), " ",
+                                                             to_string(parameter.kind))});
+  }
+  for (const auto& buffer : module.named_buffers()) {
+    facts.push_back({"buffer " + buffer.key(), c10::str(buffer.value().sizes(), " ", buffer.value().dtype())});
+  }
+  return facts;
+}
+
+std::string log_path(std::string path, int rank) {
+  const std::string mark = "{rank}";
+  if (const std::size_t at = path.find(mark); at != std::string::npos) path.replace(at, mark.size(), std::to_string(rank));
+  return path;
+}
+
+// Collects, compares and copies before the reducer cuts anything.
+std::vector<Parameter> agreed_parameters(const torch::nn::Module& module, comm::World& world,
+                                         const DataParallelSettings& settings) {
+  check(settings);
+  std::vector<Parameter> parameters =
+      collect_parameters(module, {settings.dense_parameters, settings.embedding_parameters});
+  require_same_on_all_ranks(world.hop1(), kPlace, facts_of(parameters, module, settings));
+  const at::NoGradGuard no_grad;
+  for (const Parameter& parameter : parameters) {
+    world.hop1().broadcast(parameter.tensor.detach(), 0, {"parameters"})->wait();
+  }
+  return parameters;
+}
+
+}  // namespace
+
+struct DataParallel::Impl {
+  Impl(torch::nn::Module& wrapped, comm::World& the_world, DataParallelSettings the_settings)
+      : module(wrapped), world(the_world), settings(std::move(the_settings)),
+        reducer(agreed_parameters(module, world, settings), module.buffers(), world, settings) {
+    reducer.set_routes(gradient_routes(reducer.parameters(), settings.codec, true));
+    if (!settings.step_log.empty()) {
+      log = std::make_unique<watch::JsonlWriter>(log_path(settings.step_log, world.rank()));
+      reducer.set_on_report([this](const schema::StepReport& report) { log->append(schema::to_json_line(report)); });
+    }
+  }
+
+  torch::nn::Module& module;
+  comm::World& world;
+  DataParallelSettings settings;
+  Reducer reducer;
+  std::unique_ptr<watch::JsonlWriter> log;
+};
+
+DataParallel::DataParallel(torch::nn::Module& module, comm::World& world, DataParallelSettings settings)
+    : impl_(std::make_unique<Impl>(module, world, std::move(settings))) {
+  sync_buffers();
+}
+
+DataParallel::~DataParallel() = default;
+
+int DataParallel::rank() const { return impl_->world.rank(); }
+int DataParallel::size() const { return impl_->world.size(); }
+torch::nn::Module& DataParallel::module() const { return impl_->module; }
+const DataParallelSettings& DataParallel::settings() const { return impl_->settings; }
+
+DataParallel::NoSync::NoSync(Reducer& reducer) : reducer_(reducer), before_(reducer.sync()) { reducer_.set_sync(false); }
+DataParallel::NoSync::~NoSync() { reducer_.set_sync(before_); }
+DataParallel::NoSync DataParallel::no_sync() { return NoSync(impl_->reducer); }
+
+bool DataParallel::commit() {
+  const StepOutcome* outcome = impl_->reducer.outcome();
+  if (outcome == nullptr) return false;
+  const bool skip = outcome->skip();
+  impl_->reducer.commit(0);
+  return !skip;
+}
+
+void DataParallel::sync_buffers() {
+  impl_->reducer.run_collective([this](comm::World&) {
+    const at::NoGradGuard no_grad;
+    impl_->reducer.broadcast_buffers();
+  });
+}
+
+void DataParallel::all_reduce_mean(at::Tensor values) {
+  if (!values.is_contiguous() || !values.is_floating_point()) {
+    fail(ErrorCode::kInvalidArgument, {"train::all_reduce_mean", "tensor", c10::str(values.dtype(), values.is_contiguous() ? "" : ", not contiguous"),
+                                       "a contiguous tensor of float32 or float64", ""});
+  }
+  const at::NoGradGuard no_grad;
+  impl_->reducer.run_collective([&](comm::World& world) {
+    world.hop1().all_reduce(values, comm::ReduceOp::kSum, {"mean of the caller's values"})->wait();
+  });
+  values.div_(size());
+}
+
+void DataParallel::barrier() {
+  impl_->reducer.run_collective([](comm::World& world) { world.hop1().barrier({"barrier"})->wait(); });
+}
+
+std::int64_t DataParallel::join(const std::function<void()>& step) { return impl_->reducer.join(step); }
+const schema::StepReport& DataParallel::last_step() const { return impl_->reducer.last_report(); }
+
+std::int64_t DataParallel::sent_bytes() const {
+  return impl_->world.hop1().counters().total() + impl_->world.hop2().counters().total();
+}
+
+watch::Timeline& DataParallel::timeline() { return impl_->reducer.timeline(); }
+Reducer& DataParallel::reducer() { return impl_->reducer; }
+
+}  // namespace thinwire::train

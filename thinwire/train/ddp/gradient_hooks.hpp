@@ -1,0 +1,40 @@
+// Calls back when autograd has accumulated a parameter's gradient.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "thinwire/train/ddp/parameters.hpp"
+
+namespace thinwire::train {
+
+// Post-hooks on the gradient accumulators: they fire after accumulation, on the thread that runs backward, and not under
+// autograd::grad. The accumulators are held, or the hooks would be lost; hooks are removed in the destructor.
+class GradientHooks {
+ public:
+  // `incoming` is what autograd was given to accumulate; it may share memory with the gradient.
+  using Callback = std::function<void(int parameter, const at::Tensor& incoming)>;
+
+  GradientHooks(const std::vector<Parameter>& parameters, Callback callback);
+  ~GradientHooks();
+  GradientHooks(const GradientHooks&) = delete;
+  GradientHooks& operator=(const GradientHooks&) = delete;
+
+  // Hooks parameters that have begun to require gradients since the last call.
+  void hook_thawed();
+  bool hooked(int parameter) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Identifies the backward pass that runs on this thread.
+int current_backward();
+// Runs `callback` when the current backward has ended well; what it throws comes out of backward().
+void after_backward(std::function<void()> callback);
+
+}  // namespace thinwire::train
