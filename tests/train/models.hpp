@@ -1,7 +1,8 @@
 // Small models and batches whose gradients a test can also compute without us.
 #pragma once
 
-#include <torch/torch.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/nn.h>
 
 #include <string>
 #include <vector>

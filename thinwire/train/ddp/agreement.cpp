@@ -27,24 +27,6 @@ std::vector<std::vector<std::int64_t>> gather_words(comm::Group& group, const st
   return all;
 }
 
-std::vector<std::string> gather_texts(comm::Group& group, const std::string& mine) {
-  std::vector<std::int64_t> lengths;
-  std::int64_t longest = 1;
-  for (const auto& words : gather_words(group, {static_cast<std::int64_t>(mine.size())}, "length of settings")) {
-    lengths.push_back(words[0]);
-    longest = std::max(longest, words[0]);
-  }
-  const at::Tensor in = at::zeros({longest}, at::TensorOptions().dtype(at::kByte));
-  const at::Tensor out = at::empty({longest * group.size()}, at::TensorOptions().dtype(at::kByte));
-  std::memcpy(in.mutable_data_ptr(), mine.data(), mine.size());
-  group.all_gather(out, in, {"text of settings"})->wait();
-  std::vector<std::string> texts;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    texts.emplace_back(static_cast<const char*>(out.const_data_ptr()) + rank * longest, lengths[rank]);
-  }
-  return texts;
-}
-
 std::string joined(const std::vector<Fact>& facts) {
   std::string text;
   for (const Fact& fact : facts) text += fact.name + '\x1f' + fact.value + '\x1e';
@@ -84,6 +66,24 @@ std::string shown(const std::vector<Fact>& facts, std::size_t i) {
 }
 
 }  // namespace
+
+std::vector<std::string> gather_texts(comm::Group& group, const std::string& mine) {
+  std::vector<std::int64_t> lengths;
+  std::int64_t longest = 1;
+  for (const auto& words : gather_words(group, {static_cast<std::int64_t>(mine.size())}, "length of settings")) {
+    lengths.push_back(words[0]);
+    longest = std::max(longest, words[0]);
+  }
+  const at::Tensor in = at::zeros({longest}, at::TensorOptions().dtype(at::kByte));
+  const at::Tensor out = at::empty({longest * group.size()}, at::TensorOptions().dtype(at::kByte));
+  std::memcpy(in.mutable_data_ptr(), mine.data(), mine.size());
+  group.all_gather(out, in, {"text of settings"})->wait();
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    texts.emplace_back(static_cast<const char*>(out.const_data_ptr()) + rank * longest, lengths[rank]);
+  }
+  return texts;
+}
 
 void require_same_on_all_ranks(comm::Group& group, const std::string& place, const std::vector<Fact>& facts) {
   const std::string text = joined(facts);

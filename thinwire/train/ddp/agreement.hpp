@@ -19,6 +19,9 @@ struct Fact {
 // differs the texts travel. Throws Error kMismatch on every rank, naming the first fact that differs and each rank's value.
 void require_same_on_all_ranks(comm::Group& group, const std::string& place, const std::vector<Fact>& facts);
 
+// Collective. Every rank's text, by rank; they may differ in length.
+std::vector<std::string> gather_texts(comm::Group& group, const std::string& mine);
+
 struct NamedHash {
   std::string name;  // of the tensor: "x of blocks.0.weight"
   std::uint64_t hash = 0;

@@ -45,13 +45,13 @@ double read_double(torch::serialize::InputArchive& archive, const std::string& k
 
 void write_tensors(torch::serialize::OutputArchive& archive, const std::string& prefix,
                    const std::vector<at::Tensor>& tensors) {
-  for (std::size_t i = 0; i < tensors.size(); ++i) archive.write(prefix + "/" + std::to_string(i), tensors[i], true);
+  for (std::size_t i = 0; i < tensors.size(); ++i) archive.write(prefix + "_" + std::to_string(i), tensors[i], true);
 }
 
 void read_tensors(torch::serialize::InputArchive& archive, const std::string& prefix,
                   const std::vector<Parameter>& parameters, std::vector<at::Tensor>& tensors) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const std::string key = prefix + "/" + std::to_string(i);
+    const std::string key = prefix + "_" + std::to_string(i);
     at::Tensor value;
     if (!archive.try_read(key, value, true)) missing(key, "a tensor");
     if (value.sizes() != tensors[i].sizes()) {

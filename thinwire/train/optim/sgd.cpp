@@ -123,7 +123,7 @@ void Sgd::save(torch::serialize::OutputArchive& archive) const {
   write_tensors(archive, "momentum", impl_->momentum);
   write_ints(archive, "started", impl_->started);
   for (std::size_t i = 0; i < impl_->residual_lr.size(); ++i) {
-    write_double(archive, "residual_lr/" + std::to_string(i), impl_->residual_lr[i]);
+    write_double(archive, "residual_lr_" + std::to_string(i), impl_->residual_lr[i]);
   }
 }
 
@@ -132,7 +132,7 @@ void Sgd::load(torch::serialize::InputArchive& archive) {
   read_tensors(archive, "momentum", impl_->bucketed.reducer().parameters(), impl_->momentum);
   impl_->started = read_ints(archive, "started");
   for (std::size_t i = 0; i < impl_->residual_lr.size(); ++i) {
-    impl_->residual_lr[i] = read_double(archive, "residual_lr/" + std::to_string(i));
+    impl_->residual_lr[i] = read_double(archive, "residual_lr_" + std::to_string(i));
   }
 }
 

@@ -1,0 +1,171 @@
+// On disk: DIRECTORY/latest names the newest complete set, DIRECTORY/step-N/rank-R.twckpt is one rank's part:
+// 8 bytes magic, 8 bytes length and 8 bytes XXH64 of what follows (little endian), a torch archive.
+#include "thinwire/train/checkpoint/checkpoint.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "thinwire/base/error.hpp"
+#include "thinwire/base/file.hpp"
+#include "thinwire/base/hash.hpp"
+#include "thinwire/train/checkpoint/snapshot.hpp"
+#include "thinwire/train/ddp/agreement.hpp"
+#include "thinwire/train/ddp/reducer.hpp"
+
+namespace thinwire::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMagic[] = "TWCKPT1\n";
+constexpr std::size_t kMagicBytes = 8;
+constexpr std::size_t kHeaderBytes = kMagicBytes + 16;
+
+std::string folder_of(std::int64_t step) {
+  const std::string digits = std::to_string(step);
+  return "step-" + std::string(digits.size() < 10 ? 10 - digits.size() : 0, '0') + digits;
+}
+
+fs::path part_of(const fs::path& folder, int rank) { return folder / ("rank-" + std::to_string(rank) + ".twckpt"); }
+
+std::vector<std::byte> header_of(std::span<const std::byte> payload) {
+  std::vector<std::byte> header(kHeaderBytes);
+  const std::uint64_t words[2] = {payload.size(), hash_bytes(payload)};
+  std::memcpy(header.data(), kMagic, kMagicBytes);
+  std::memcpy(header.data() + kMagicBytes, words, sizeof(words));
+  return header;
+}
+
+// Throws Error kCorrupt: not ours, cut short, or changed.
+std::string payload_of(const fs::path& path) {
+  const std::vector<std::byte> bytes = read_file(path.string());
+  const auto corrupt = [&](const std::string& got, const std::string& want) {
+    fail(ErrorCode::kCorrupt, {"train::load_checkpoint", path.string(), got, want, "the checkpoint before it"});
+  };
+  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, kMagicBytes) != 0) {
+    corrupt("a file that is no checkpoint of ours", "one that begins with TWCKPT1");
+  }
+  std::uint64_t words[2];
+  std::memcpy(words, bytes.data() + kMagicBytes, sizeof(words));
+  const std::span<const std::byte> payload = std::span(bytes).subspan(kHeaderBytes);
+  if (words[0] != payload.size()) {
+    corrupt(std::to_string(payload.size()) + " bytes", std::to_string(words[0]) + " bytes (the file is cut short)");
+  }
+  if (words[1] != hash_bytes(payload)) corrupt("another checksum", "the one in its header (the file was changed)");
+  return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code) {
+    fail(ErrorCode::kIo, {"train::save_checkpoint", "cannot make " + folder.string(), code.message(), "a writable folder",
+                          "another directory"});
+  }
+}
+
+// Runs `work` on every rank and ends on every rank with the same verdict: an error anywhere is an error everywhere.
+void together(Reducer& reducer, const char* place, const std::function<void()>& work) {
+  std::string message;
+  ErrorCode code = ErrorCode::kIo;
+  try {
+    work();
+  } catch (const Error& error) {
+    message = error.what();
+    code = error.code();
+  } catch (const std::exception& error) {
+    message = std::string("[") + place + "] " + error.what();
+  }
+  std::vector<std::string> all;
+  reducer.run_collective([&](comm::World& world) {
+    all = gather_texts(world.hop1(), message.empty() ? "" : std::to_string(static_cast<int>(code)) + " " + message);
+  });
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    const std::size_t space = all[rank].find(' ');
+    throw Error(static_cast<ErrorCode>(std::stoi(all[rank])),
+                "rank " + std::to_string(rank) + ": " + all[rank].substr(space + 1));
+  }
+}
+
+// Old sets, newest first, as far as this rank can see them.
+std::vector<fs::path> sets_in(const fs::path& directory) {
+  std::vector<fs::path> sets;
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(directory, code)) {
+    if (entry.path().filename().string().rfind("step-", 0) == 0) sets.push_back(entry.path());
+  }
+  std::sort(sets.rbegin(), sets.rend());
+  return sets;
+}
+
+// Errors while tidying up do not matter: the newest set is complete.
+void prune(const fs::path& directory, const std::string& newest, int keep, int rank) {
+  int kept = 0;
+  for (const fs::path& set : sets_in(directory)) {
+    if (set.filename().string() > newest || ++kept <= keep) continue;
+    std::error_code code;
+    fs::remove(part_of(set, rank), code);
+    fs::remove(set, code);  // only when it is empty
+  }
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& directory, DataParallel& parallel, const torch::optim::Optimizer& optimizer,
+                     const TrainerState& state, int keep) {
+  Reducer& reducer = parallel.reducer();
+  if (keep < 1) fail(ErrorCode::kInvalidArgument, {"train::save_checkpoint", "keep", std::to_string(keep), "at least 1", ""});
+  if (reducer.state() != Reducer::State::kIdle) {
+    fail(ErrorCode::kState, {"train::save_checkpoint", "a step is open", "a save between backward and step()",
+                             "a save after step()", "calling optimizer.step() first"});
+  }
+  const std::string name = folder_of(state.step);
+  const fs::path folder = fs::path(directory) / name;
+  const fs::path part = part_of(folder, parallel.rank());
+  const bool fresh = !fs::exists(part);  // else a save of the same step is there, which a failure must leave
+  try {
+    together(reducer, "train::save_checkpoint", [&] {
+      make_folder(folder);
+      const std::string payload = snapshot(parallel, optimizer, state);
+      const std::span<const std::byte> body = std::as_bytes(std::span(payload));
+      const std::vector<std::byte> header = header_of(body);
+      const std::span<const std::byte> chunks[] = {header, body};
+      write_file_atomically(part.string(), chunks);
+    });
+  } catch (const Error&) {
+    std::error_code code;
+    if (fresh) fs::remove(part, code);
+    fs::remove(folder, code);  // only when it is empty
+    throw;
+  }
+  together(reducer, "train::save_checkpoint", [&] {
+    if (reducer.world().local_rank() == 0) write_file_atomically((fs::path(directory) / "latest").string(), name + "\n");
+  });
+  prune(directory, name, keep, parallel.rank());
+}
+
+std::optional<TrainerState> load_checkpoint(const std::string& directory, DataParallel& parallel,
+                                            torch::optim::Optimizer& optimizer) {
+  Reducer& reducer = parallel.reducer();
+  std::string name;
+  std::unique_ptr<Restore> restore;
+  together(reducer, "train::load_checkpoint", [&] {
+    const fs::path latest = fs::path(directory) / "latest";
+    if (!fs::exists(latest)) return;
+    name = read_text_file(latest.string());
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+  });
+  reducer.run_collective([&](comm::World& world) {
+    require_same_on_all_ranks(world.hop1(), "train::load_checkpoint", {{"latest checkpoint", name.empty() ? "none" : name}});
+  });
+  if (name.empty()) return std::nullopt;
+  together(reducer, "train::load_checkpoint", [&] {
+    restore = std::make_unique<Restore>(payload_of(part_of(fs::path(directory) / name, parallel.rank())), parallel);
+  });
+  return restore->apply(parallel, optimizer);
+}
+
+}  // namespace thinwire::train
