@@ -22,7 +22,9 @@ target_include_directories(thinwire_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_
 # Warnings are for our own sources, not for those who use the installed package.
 add_library(thinwire_warnings INTERFACE)
 target_compile_options(thinwire_warnings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
-                                                   $<$<BOOL:${THINWIRE_WERROR}>:-Werror>)
+                                                   $<$<BOOL:${THINWIRE_WERROR}>:-Werror>
+                                                   # GCC 12 reports std::string + at -O3 (its bug 105651).
+                                                   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 if(THINWIRE_SANITIZE)
   target_compile_options(thinwire_flags INTERFACE -fsanitize=${THINWIRE_SANITIZE} -fno-omit-frame-pointer
                                                   -fno-sanitize-recover=all)

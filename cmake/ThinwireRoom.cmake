@@ -36,6 +36,16 @@ function(thinwire_share_torch_header target)
   target_precompile_headers(${target} REUSE_FROM thinwire_torch_header)
 endfunction()
 
+# Targets tests_<label> build the programs of one label (the sanitizers build no others).
+function(thinwire_group_by_label program)
+  foreach(label ${ARGN})
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${program})
+  endforeach()
+endfunction()
+
 # thinwire_test(NAME SOURCES ... USES room|target ... LABELS ... [TIMEOUT s] [TORCH_HEADER] [ARGS ...] [LAUNCH command ...])
 # One GoogleTest program = one ctest entry; exit status 77 means skipped.
 function(thinwire_test name)
@@ -56,7 +66,12 @@ function(thinwire_test name)
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 120)
   endif()
+  thinwire_group_by_label(${name} ${test_LABELS})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${test_LABELS}" TIMEOUT ${test_TIMEOUT} SKIP_RETURN_CODE 77
                                           ENVIRONMENT "OMP_NUM_THREADS=1;${test_ENVIRONMENT}")
+  # Several processes with deadlines: the machine is theirs alone.
+  if("dist" IN_LIST test_LABELS OR "fault" IN_LIST test_LABELS)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
 endfunction()

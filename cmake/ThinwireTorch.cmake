@@ -1,57 +1,16 @@
-# Finds the PyTorch that Python would import, without importing it, and wraps it in the imported target thinwire::torch.
-# Not through TorchConfig.cmake: that one stops on a CUDA wheel when no CUDA toolkit is installed.
+# Decides whether the training half is built.
 # Sets THINWIRE_HAS_TORCH, THINWIRE_TORCH_VERSION, THINWIRE_TORCH_WHY (why not), THINWIRE_PYTHON_EXECUTABLE.
+include(ThinwireFindTorch)
 set(THINWIRE_HAS_TORCH OFF)
 set(THINWIRE_TORCH_VERSION "")
 set(THINWIRE_TORCH_WHY "")
-
-function(thinwire_find_python out)
-  if(THINWIRE_PYTHON)
-    set(${out} "${THINWIRE_PYTHON}" PARENT_SCOPE)
-  elseif(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/.venv/bin/python")
-    set(${out} "${CMAKE_CURRENT_SOURCE_DIR}/.venv/bin/python" PARENT_SCOPE)
-  else()
-    find_program(THINWIRE_PYTHON3 python3)
-    set(${out} "${THINWIRE_PYTHON3}" PARENT_SCOPE)
-  endif()
-endfunction()
-
-function(thinwire_ask_python_for_torch python root version)
-  set(script "import importlib.util as u, os, re\ns = u.find_spec('torch')\nif s is None or s.origin is None: raise SystemExit(3)\n"
-             "d = os.path.dirname(s.origin)\nt = open(os.path.join(d, 'version.py')).read()\n"
-             "print(d + ';' + re.search(r\"__version__ = ['\\\"]([^'\\\"]+)\", t).group(1), end='')")
-  string(CONCAT script ${script})
-  execute_process(COMMAND "${python}" -c "${script}" OUTPUT_VARIABLE found RESULT_VARIABLE status ERROR_QUIET)
-  if(NOT status EQUAL 0)
-    set(found ";")
-  endif()
-  list(GET found 0 found_root)
-  list(GET found 1 found_version)
-  set(${root} "${found_root}" PARENT_SCOPE)
-  set(${version} "${found_version}" PARENT_SCOPE)
-endfunction()
-
-function(thinwire_import_torch root)
-  add_library(thinwire_torch INTERFACE IMPORTED GLOBAL)
-  add_library(thinwire::torch ALIAS thinwire_torch)
-  foreach(name torch_cpu c10 torch)
-    add_library(thinwire_torch_${name} SHARED IMPORTED GLOBAL)
-    set_target_properties(thinwire_torch_${name} PROPERTIES IMPORTED_LOCATION "${root}/lib/lib${name}.so" IMPORTED_NO_SONAME ON)
-    target_link_libraries(thinwire_torch INTERFACE thinwire_torch_${name})
-  endforeach()
-  target_include_directories(thinwire_torch SYSTEM INTERFACE "${root}/include" "${root}/include/torch/csrc/api/include")
-  # Without these two definitions the c10d headers are empty.
-  target_compile_definitions(thinwire_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
-  # A CUDA wheel's libtorch_cpu.so finds its own libraries when it is loaded; the linker need not.
-  target_link_options(thinwire_torch INTERFACE -Wl,--allow-shlib-undefined)
-endfunction()
 
 if(NOT THINWIRE_TORCH STREQUAL "OFF")
   thinwire_find_python(THINWIRE_PYTHON_EXECUTABLE)
   thinwire_ask_python_for_torch("${THINWIRE_PYTHON_EXECUTABLE}" torch_root THINWIRE_TORCH_VERSION)
   find_path(THINWIRE_GLOO_INCLUDE gloo/rendezvous/store.h)
   if(NOT torch_root)
-    set(THINWIRE_TORCH_WHY "${THINWIRE_PYTHON_EXECUTABLE} has no torch (pip install torch==2.13.0)")
+    set(THINWIRE_TORCH_WHY "${THINWIRE_PYTHON_EXECUTABLE} has no torch (make setup, or pip install torch==2.13.0)")
   elseif(THINWIRE_TORCH_VERSION VERSION_LESS 2.11)
     set(THINWIRE_TORCH_WHY "torch ${THINWIRE_TORCH_VERSION} is older than 2.11")
   elseif(NOT THINWIRE_GLOO_INCLUDE)

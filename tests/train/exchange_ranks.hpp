@@ -52,6 +52,21 @@ class RankExchanges {
     return std::vector<ParameterRoute>(parameters_.size(), {Route::kFeedback, codec});
   }
   ExchangeSet& set() { return set_; }
+  void set_kind(int parameter, ParameterKind kind) { parameters_[parameter].kind = kind; }
+
+  // What this rank owns of a parameter's server residual, zeros elsewhere: the ranks' tensors add up to s.
+  torch::Tensor owned_server(int parameter) {
+    const torch::Tensor all = torch::zeros_like(parameters_[parameter].tensor);
+    for (const ServerResidual* one : set_.server_residuals()) {
+      if (one->piece.parameter != parameter) continue;
+      const std::span<const float> values = one->residual->committed();
+      std::copy(values.begin(), values.end(), all.mutable_data_ptr<float>() + one->piece.offset);
+    }
+    return all;
+  }
+  std::uint64_t worker_bits(int parameter) {
+    return hash_bytes(std::as_bytes(set_.gradients()[parameter].worker->committed()));
+  }
 
  private:
   std::vector<Parameter> parameters_;

@@ -14,7 +14,9 @@ inline double monotonic_seconds() {
 // A point in time after which waiting is given up.
 class Deadline {
  public:
-  static Deadline in_ms(std::int64_t milliseconds) { return Deadline(monotonic_seconds() + static_cast<double>(milliseconds) * 1e-3); }
+  static Deadline in_ms(std::int64_t milliseconds) {
+    return Deadline(monotonic_seconds() + static_cast<double>(milliseconds) * 1e-3);
+  }
   double remaining_s() const { return at_s_ - monotonic_seconds(); }
   bool passed() const { return remaining_s() <= 0; }
 

@@ -4,16 +4,26 @@ namespace thinwire {
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument: return "invalid argument";
-    case ErrorCode::kNotFound: return "not found";
-    case ErrorCode::kIo: return "input/output";
-    case ErrorCode::kTimeout: return "timeout";
-    case ErrorCode::kPeerFailure: return "peer failure";
-    case ErrorCode::kMismatch: return "mismatch";
-    case ErrorCode::kCorrupt: return "corrupt";
-    case ErrorCode::kState: return "state";
-    case ErrorCode::kUnavailable: return "unavailable";
-    case ErrorCode::kInternal: return "internal";
+    case ErrorCode::kInvalidArgument:
+      return "invalid argument";
+    case ErrorCode::kNotFound:
+      return "not found";
+    case ErrorCode::kIo:
+      return "input/output";
+    case ErrorCode::kTimeout:
+      return "timeout";
+    case ErrorCode::kPeerFailure:
+      return "peer failure";
+    case ErrorCode::kMismatch:
+      return "mismatch";
+    case ErrorCode::kCorrupt:
+      return "corrupt";
+    case ErrorCode::kState:
+      return "state";
+    case ErrorCode::kUnavailable:
+      return "unavailable";
+    case ErrorCode::kInternal:
+      return "internal";
   }
   return "unknown";
 }
@@ -26,6 +36,8 @@ std::string format(const ErrorText& text) {
   return message;
 }
 
-void fail(ErrorCode code, const ErrorText& text) { throw Error(code, format(text)); }
+void fail(ErrorCode code, const ErrorText& text) {
+  throw Error(code, format(text));
+}
 
 }  // namespace thinwire

@@ -1,6 +1,12 @@
-// The three loops that move gradients, each one pass over memory, with error feedback (docs/algorithms.md).
+// The loops that move gradients, each one pass over memory, with error feedback (docs/algorithms.md).
 // All of them write new state beside the old: committed residuals and momentum are never touched (see ErrorFeedback).
-// Thread safe; spans must not overlap except where said.
+// Thread safe; spans must not overlap except where said. They know the codecs of make_codec only (else kUnavailable).
+// Throws Error kInvalidArgument when sizes do not fit each other, kCorrupt as Codec::decode does (outputs are then
+// unspecified).
+//
+// Every formula is computed in float, left to right as written, without fused multiply-add: the same bits on every
+// machine for inputs without NaN. A block with a NaN or an infinity in z is reported, decodes to zeros (bf16 and fp32
+// carry the value itself) and spoils no other block.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +18,14 @@
 namespace thinwire::codec {
 
 // One bit per element, set where the element takes part; element i is bit i % 64 of word i / 64. Empty: all take part.
-// Elements that do not take part stay outside the scale, their bit is sent and ignored, their residual is 0.
+// Elements that do not take part stay outside the scale, are sent as +0 and ignored, their residual is 0.
 using ActiveMask = std::span<const std::uint64_t>;
 
 // z = factor * x + residual ; bytes = C(z) ; new_residual = z - decode(bytes).
 // `new_residual` may be the same memory as `x`. `factor` is clip factor / loss scale.
-EncodeReport encode_feedback(const Codec& codec, std::span<const float> x, float factor, std::span<const float> residual,
-                             Segments segments, std::span<std::byte> out, std::span<float> new_residual);
+EncodeReport encode_feedback(const Codec& codec, std::span<const float> x, float factor,
+                             std::span<const float> residual, Segments segments, std::span<std::byte> out,
+                             std::span<float> new_residual);
 
 struct MomentumInput {
   std::span<const float> gradient;
@@ -28,8 +35,10 @@ struct MomentumInput {
   ActiveMask active;    // element 0 is the first of the span
 };
 
-// m_i = beta1 * m + (1 - beta1) * factor * g, never stored ; z = m_i + residual ; bytes = C(z) ; new_residual = z - decode.
-// Sets `woke` in the report when an element that does not take part has a non-zero gradient.
+// m_i = beta1 * m + ((1 - beta1) * factor) * g, never stored ; z = m_i + residual ; bytes = C(z) ;
+// new_residual = z - decode(bytes), which may be the same memory as the gradient.
+// Sets `woke` in the report when an element that does not take part has a non-zero gradient, and `non_finite` also for
+// a gradient that does not take part.
 struct MomentumReport {
   bool non_finite = false;
   bool woke = false;
@@ -37,14 +46,19 @@ struct MomentumReport {
 MomentumReport momentum_encode(const Codec& codec, const MomentumInput& input, std::span<const float> residual,
                                Segments segments, std::span<std::byte> out, std::span<float> new_residual);
 
-// At a chunk's owner: a = (1/n) * sum of decoded contributions + residual ; out = C(a) ; new_residual = a - decode(out).
-// `contributions` holds n encoded chunks; they are added in the order of the span, the same on every owner.
+// At a chunk's owner: a = (1/n) * sum of decoded contributions + residual ; out = C(a) ; new_residual = a -
+// decode(out). `contributions` holds n >= 1 encoded chunks; they are added in the order of the span, the same on every
+// owner; 1/n is a float. `new_residual` may be the same memory as `residual`.
 struct Contributions {
   std::span<const std::span<const std::byte>> chunks;
   ActiveMask active;
 };
 EncodeReport accumulate_decode(const Codec& codec, const Contributions& contributions, std::span<const float> residual,
                                Segments segments, std::span<std::byte> out, std::span<float> new_residual);
+
+// The first half of it, for the reduce-scatter form, which stops after the first hop: mean = (1/n) * sum of decoded
+// contributions, in the order of the span; +0 where an element does not take part.
+void accumulate(const Codec& codec, const Contributions& contributions, Segments segments, std::span<float> mean);
 
 struct AdamFrozenStep {
   float lr = 1e-3F;

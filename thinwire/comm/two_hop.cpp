@@ -81,7 +81,8 @@ std::span<std::byte> TwoHop::sum() {
   return span_of(sum_, kHeader, chunk_bytes_[hop1_.rank()]);
 }
 
-void TwoHop::send_sum() {
+void TwoHop::send_sum(std::uint32_t flags) {
+  flags_ |= flags;
   codec::write_header(
       {.flags = flags_, .bucket = static_cast<std::uint32_t>(bucket_), .step = static_cast<std::uint32_t>(step_)},
       span_of(sum_, 0, kHeader));

@@ -44,7 +44,8 @@ class TwoHop {
 
   // Where the owner writes its encoded sum.
   std::span<std::byte> sum();
-  void send_sum();
+  // `flags`: what the owner saw in the sum, such as an overflow.
+  void send_sum(std::uint32_t flags = 0);
 
   // Waits for hop 2; returns the flags that every rank now has.
   std::uint32_t finish();

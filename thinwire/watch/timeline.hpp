@@ -9,7 +9,17 @@
 namespace thinwire::watch {
 
 enum class EventKind {
-  kForward, kBackward, kReady, kEncode, kExchangeHop1, kReduce, kExchangeHop2, kDecode, kUpdate, kDense, kStep
+  kForward,
+  kBackward,
+  kReady,
+  kEncode,
+  kExchangeHop1,
+  kReduce,
+  kExchangeHop2,
+  kDecode,
+  kUpdate,
+  kDense,
+  kStep
 };
 const char* to_string(EventKind kind);
 

@@ -63,10 +63,19 @@ std::string log_path(std::string path, int rank) {
 // Collects, compares and copies before the reducer cuts anything.
 std::vector<Parameter> agreed_parameters(const torch::nn::Module& module, comm::World& world,
                                          const DataParallelSettings& settings) {
-  check(settings);
-  std::vector<Parameter> parameters =
-      collect_parameters(module, {settings.dense_parameters, settings.embedding_parameters});
-  require_same_on_all_ranks(world.hop1(), kPlace, facts_of(parameters, module, settings));
+  std::vector<Parameter> parameters;
+  std::vector<Fact> facts;
+  std::exception_ptr refused;
+  try {
+    check(settings);
+    parameters = collect_parameters(module, {settings.dense_parameters, settings.embedding_parameters});
+    facts = facts_of(parameters, module, settings);
+  } catch (const Error& error) {  // the others must hear of it, or they would wait for this rank
+    refused = std::current_exception();
+    facts = {{"model and settings", error.what()}};
+  }
+  require_same_on_all_ranks(world.hop1(), kPlace, facts);
+  if (refused) std::rethrow_exception(refused);
   const at::NoGradGuard no_grad;
   for (const Parameter& parameter : parameters) {
     world.hop1().broadcast(parameter.tensor.detach(), 0, {"parameters"})->wait();
@@ -84,6 +93,16 @@ struct DataParallel::Impl {
     if (!settings.step_log.empty()) {
       log = std::make_unique<watch::JsonlWriter>(log_path(settings.step_log, world.rank()));
       reducer.set_on_report([this](const schema::StepReport& report) { log->append(schema::to_json_line(report)); });
+    }
+  }
+
+  // What our own optimizers do inside their update: dense gradients are clipped after the exchange.
+  void clip_gradients() {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < reducer.parameters().size(); ++i) {
+      const float factor = reducer.gradient_factor(static_cast<int>(i));
+      at::Tensor& gradient = reducer.parameters()[i].tensor.mutable_grad();
+      if (factor != 1.0F && gradient.defined()) gradient.mul_(factor);
     }
   }
 
@@ -114,6 +133,7 @@ bool DataParallel::commit() {
   const StepOutcome* outcome = impl_->reducer.outcome();
   if (outcome == nullptr) return false;
   const bool skip = outcome->skip();
+  if (!skip) impl_->clip_gradients();
   impl_->reducer.commit(0);
   return !skip;
 }

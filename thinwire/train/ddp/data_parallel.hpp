@@ -79,8 +79,9 @@ class DataParallel {
   };
   [[nodiscard]] NoSync no_sync();
 
-  // For optimizers that are not ours: makes the step's residuals the committed ones; call it after their step().
-  // Returns false when the step must be skipped (call it before their step() then has changed nothing).
+  // For optimizers that are not ours, between backward and their step: if (parallel.commit()) optimizer.step();
+  // Makes the step's residuals the committed ones and clips what is not clipped yet. False: skip the step (or there is
+  // none to take).
   bool commit();
 
   // Rank 0's buffers to all ranks now (before evaluation or a checkpoint).

@@ -294,13 +294,13 @@ void Reducer::adopt_arrival_order() {
   pipeline_.forget_predictions();
 }
 
-void Reducer::set_optimizer_groups(const std::vector<int>& groups) {
+void Reducer::set_optimizer_groups(const std::vector<int>& groups, const std::vector<Fact>& settings) {
   bool changed = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     changed = changed || parameters_[i].optimizer_group != groups[i];
     parameters_[i].optimizer_group = groups[i];
   }
-  std::vector<Fact> facts;
+  std::vector<Fact> facts = settings;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     facts.push_back({"optimizer group of " + parameters_[i].name, std::to_string(groups[i])});
   }

@@ -38,8 +38,9 @@ class Reducer {
   StepPipeline& pipeline() { return pipeline_; }
   watch::Timeline& timeline() { return timeline_; }
 
-  // (collective) Tells which optimizer group each parameter belongs to; buckets never mix them.
-  void set_optimizer_groups(const std::vector<int>& groups);
+  // (collective) Tells which optimizer group each parameter belongs to; buckets never mix them. `settings`: what else
+  // about the optimizer must be the same on every rank.
+  void set_optimizer_groups(const std::vector<int>& groups, const std::vector<Fact>& settings);
   // (collective) How parameters travel from the next step on. The first committed step of a run is dense whatever this
   // says; after it buckets are cut anew in rank 0's arrival order.
   void set_routes(const std::vector<ParameterRoute>& routes);

@@ -149,16 +149,19 @@ void TwoHopPieces::reduce() {
   hops_.receive();
   const int own = parts_.hop1->rank();
   std::vector<std::span<const std::byte>> chunks(parts_.hop1->size());
+  std::uint32_t flags = 0;
   for (std::size_t i = 0; i < pieces(own).size(); ++i) {
     const Piece& piece = pieces(own)[i];
     for (std::size_t rank = 0; rank < chunks.size(); ++rank) {
       chunks[rank] = part(hops_.incoming(static_cast<int>(rank)), own, i);
     }
     codec::ErrorFeedback& residual = *(*parts_.server)[i].residual;
-    codec::accumulate_decode(*codec_, {chunks, mask_of((*parts_.gradients)[piece.parameter], piece)},
-                             residual.committed(), {&piece.numel, 1}, part(hops_.sum(), own, i), residual.pending());
+    const codec::EncodeReport result = codec::accumulate_decode(
+        *codec_, {chunks, mask_of((*parts_.gradients)[piece.parameter], piece)}, residual.committed(),
+        {&piece.numel, 1}, part(hops_.sum(), own, i), residual.pending());
+    if (result.non_finite) flags |= comm::flag::kNonFinite;  // a sum of finite values may overflow
   }
-  hops_.send_sum();
+  hops_.send_sum(flags);
 }
 
 std::unique_ptr<BucketExchange> make_feedback_exchange(const ExchangeParts& parts,

@@ -66,6 +66,14 @@ void AdamMoments::load(torch::serialize::InputArchive& archive, const std::vecto
   steps_ = steps;
 }
 
+std::vector<Fact> facts_of(const AdamWSettings& settings, std::size_t group) {
+  const auto fact = [&](const char* name, double value) {
+    return Fact{name + (" of parameter group " + std::to_string(group)), c10::str(value)};
+  };
+  return {fact("lr", settings.lr), fact("beta1", settings.beta1), fact("beta2", settings.beta2), fact("eps", settings.eps),
+          fact("weight_decay", settings.weight_decay)};
+}
+
 void check_adam(const AdamWSettings& settings) {
   constexpr double kAny = 1e30;
   require_range("lr", settings.lr, 0, kAny);

@@ -34,6 +34,9 @@ class AdamMoments {
   std::vector<std::int64_t> steps_;  // taken, by parameter
 };
 
+// For comparing one parameter group's settings between ranks.
+std::vector<Fact> facts_of(const AdamWSettings& settings, std::size_t group);
+
 // Throws Error kInvalidArgument naming the setting that is out of range.
 void check_adam(const AdamWSettings& settings);
 

@@ -6,9 +6,22 @@
 
 namespace thinwire::train {
 
+namespace {
+
+std::vector<Fact> all_facts(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
+  std::vector<Fact> facts;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const auto some = facts_of(static_cast<const AdamWOptions&>(groups[group].options()).settings(), group);
+    facts.insert(facts.end(), some.begin(), some.end());
+  }
+  return facts;
+}
+
+}  // namespace
+
 struct AdamW::Impl {
   Impl(Reducer& reducer, const std::vector<torch::optim::OptimizerParamGroup>& groups)
-      : bucketed(reducer, groups), moments(reducer.parameters()) {}
+      : bucketed(reducer, groups, all_facts(groups)), moments(reducer.parameters()) {}
   Bucketed bucketed;
   AdamMoments moments;
 };

@@ -29,7 +29,8 @@ std::vector<torch::optim::OptimizerParamGroup> all_parameters(DataParallel& para
   return {torch::optim::OptimizerParamGroup(std::move(tensors))};
 }
 
-Bucketed::Bucketed(Reducer& reducer, const std::vector<torch::optim::OptimizerParamGroup>& groups)
+Bucketed::Bucketed(Reducer& reducer, const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                   const std::vector<Fact>& settings)
     : reducer_(reducer), group_of_(reducer.parameters().size(), -1) {
   const auto index = index_by_identity(reducer.parameters());
   for (std::size_t group = 0; group < groups.size(); ++group) {
@@ -51,7 +52,7 @@ Bucketed::Bucketed(Reducer& reducer, const std::vector<torch::optim::OptimizerPa
   }
   std::vector<int> keys = group_of_;
   for (int& key : keys) key = key < 0 ? static_cast<int>(groups.size()) : key;
-  reducer_.set_optimizer_groups(keys);
+  reducer_.set_optimizer_groups(keys, settings);
 }
 
 std::span<float> Bucketed::values(std::size_t i) const {

@@ -27,6 +27,20 @@ const OneBitAdamSettings& settings_of(const Groups& groups, int group) {
   return static_cast<const OneBitAdamOptions&>(groups[group].options()).settings();
 }
 
+std::vector<Fact> all_facts(const Groups& groups, const OneBitAdamSettings& common) {
+  std::vector<Fact> facts{{"warmup_codec", common.warmup_codec},
+                          {"codec of the second stage", common.codec},
+                          {"freeze_step", std::to_string(common.freeze_step)},
+                          {"total_steps", std::to_string(common.total_steps)},
+                          {"lr_warmup_steps", std::to_string(common.lr_warmup_steps)},
+                          {"v_floor", c10::str(common.v_floor)}};
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const auto some = facts_of(adam_of(settings_of(groups, static_cast<int>(group))), group);
+    facts.insert(facts.end(), some.begin(), some.end());
+  }
+  return facts;
+}
+
 void check(const OneBitAdamSettings& s) {
   const auto require = [](bool good, const char* name, const std::string& got, const char* want, const char* hint) {
     if (!good) fail(ErrorCode::kInvalidArgument, {"train::OneBitAdam", name, got, want, hint});
@@ -43,7 +57,7 @@ void check(const OneBitAdamSettings& s) {
 
 struct OneBitAdam::Impl {
   Impl(DataParallel& parallel, const Groups& groups, const OneBitAdamSettings& common)
-      : settings(common), codec(codec::make_codec(common.codec)), bucketed(parallel.reducer(), groups),
+      : settings(common), codec(codec::make_codec(common.codec)), bucketed(parallel.reducer(), groups, all_facts(groups, common)),
         moments(parallel.reducer().parameters()),
         policy({common.freeze_step, common.total_steps, common.lr_warmup_steps, common.beta2}) {
     check(settings);

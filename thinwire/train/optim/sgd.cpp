@@ -15,6 +15,18 @@ std::span<float> floats(const at::Tensor& tensor) {
   return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
+std::vector<Fact> all_facts(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
+  std::vector<Fact> facts;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const SgdSettings& settings = static_cast<const SgdOptions&>(groups[group].options()).settings();
+    const std::string of = " of parameter group " + std::to_string(group);
+    facts.insert(facts.end(), {{"lr" + of, c10::str(settings.lr)},
+                               {"momentum" + of, c10::str(settings.momentum)},
+                               {"weight_decay" + of, c10::str(settings.weight_decay)}});
+  }
+  return facts;
+}
+
 void check(const SgdSettings& settings) {
   const auto require = [](const char* name, double value, bool good, const char* want) {
     if (!good) fail(ErrorCode::kInvalidArgument, {"train::Sgd", name, std::to_string(value), want, ""});
@@ -30,7 +42,7 @@ void check(const SgdSettings& settings) {
 // rescaled (by lr before / lr now), and when lr becomes 0 it is sent densely and applied with the lr before.
 struct Sgd::Impl {
   Impl(Reducer& reducer, const std::vector<torch::optim::OptimizerParamGroup>& groups)
-      : bucketed(reducer, groups), momentum(reducer.parameters().size()), residual_lr(reducer.parameters().size(), 0.0),
+      : bucketed(reducer, groups, all_facts(groups)), momentum(reducer.parameters().size()), residual_lr(reducer.parameters().size(), 0.0),
         started(reducer.parameters().size(), 0), flushed(reducer.parameters().size()) {
     for (std::size_t i = 0; i < momentum.size(); ++i) {
       momentum[i] = at::zeros_like(reducer.parameters()[i].tensor).set_requires_grad(false);
@@ -49,6 +61,8 @@ struct Sgd::Impl {
       } else {
         if (residual_lr[i] > 0) {
           bucketed.reducer().exchanges().rescale(static_cast<int>(i), static_cast<float>(residual_lr[i] / settings.lr));
+        } else {  // what was held back while lr was 0 is worth nothing
+          bucketed.reducer().exchanges().clear_residual(static_cast<int>(i));
         }
         residual_lr[i] = settings.lr;
       }

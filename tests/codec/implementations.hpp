@@ -1,0 +1,129 @@
+// Every codec under two implementations: what the conformance tests run over.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "thinwire/codec/fused.hpp"
+#include "thinwire/codec/reference.hpp"
+#include "thinwire/codec/spec.hpp"
+
+namespace thinwire::codec {
+
+using Bytes = std::vector<std::byte>;
+using Floats = std::vector<float>;
+using Lengths = std::vector<std::int64_t>;
+
+inline const char* const kCodecTexts[] = {
+    "fp32",           "bf16",          "int8",    "int8:block=2048",        "int8:block=1",
+    "int4",           "int4:block=64", "one_bit", "one_bit:scale=mean_abs", "one_bit:scale=rms,block=128",
+    "one_bit:block=4"};
+
+// Calls either the kernels through the public interface or the scalar reference.
+class Implementation {
+ public:
+  Implementation(const std::string& text, bool scalar)
+      : codec_(make_codec(text)), spec_(spec_from_text(text)), scalar_(scalar) {}
+
+  const Spec& spec() const { return spec_; }
+  std::int64_t wire_bytes(const Lengths& segments) const { return codec_->wire_bytes(segments); }
+
+  EncodeReport encode(std::span<const float> values, const Lengths& segments, std::span<std::byte> out) const {
+    return scalar_ ? reference::encode(spec_, values, segments, out) : codec_->encode(values, segments, out);
+  }
+  void decode(std::span<const std::byte> bytes, const Lengths& segments, std::span<float> values) const {
+    return scalar_ ? reference::decode(spec_, bytes, segments, values) : codec_->decode(bytes, segments, values);
+  }
+  EncodeReport encode_feedback(std::span<const float> x, float factor, std::span<const float> residual,
+                               const Lengths& segments, std::span<std::byte> out, std::span<float> new_residual) const {
+    return scalar_ ? reference::encode_feedback(spec_, x, factor, residual, segments, out, new_residual)
+                   : codec::encode_feedback(*codec_, x, factor, residual, segments, out, new_residual);
+  }
+  MomentumReport momentum_encode(const MomentumInput& input, std::span<const float> residual, const Lengths& segments,
+                                 std::span<std::byte> out, std::span<float> new_residual) const {
+    return scalar_ ? reference::momentum_encode(spec_, input, residual, segments, out, new_residual)
+                   : codec::momentum_encode(*codec_, input, residual, segments, out, new_residual);
+  }
+  EncodeReport accumulate_decode(const Contributions& chunks, std::span<const float> residual, const Lengths& segments,
+                                 std::span<std::byte> out, std::span<float> new_residual) const {
+    return scalar_ ? reference::accumulate_decode(spec_, chunks, residual, segments, out, new_residual)
+                   : codec::accumulate_decode(*codec_, chunks, residual, segments, out, new_residual);
+  }
+  void accumulate(const Contributions& chunks, const Lengths& segments, std::span<float> mean) const {
+    return scalar_ ? reference::accumulate(spec_, chunks, segments, mean)
+                   : codec::accumulate(*codec_, chunks, segments, mean);
+  }
+  void decode_update(std::span<const std::byte> bytes, const Lengths& segments, const FrozenState& state,
+                     const AdamFrozenStep& step) const {
+    return scalar_ ? reference::decode_update(spec_, bytes, segments, state, step)
+                   : codec::decode_update(*codec_, bytes, segments, state, step);
+  }
+
+  Bytes encoded(std::span<const float> values, const Lengths& segments) const {
+    Bytes out(static_cast<std::size_t>(wire_bytes(segments)));
+    encode(values, segments, out);
+    return out;
+  }
+  Floats decoded(std::span<const std::byte> bytes, const Lengths& segments, std::size_t count) const {
+    Floats values(count);
+    decode(bytes, segments, values);
+    return values;
+  }
+  Floats round_trip(std::span<const float> values, const Lengths& segments) const {
+    return decoded(encoded(values, segments), segments, values.size());
+  }
+
+ private:
+  std::shared_ptr<const Codec> codec_;
+  Spec spec_;
+  bool scalar_;
+};
+
+inline Floats normal_floats(std::int64_t count, unsigned seed, float scale = 1.0F) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0.0F, scale);
+  Floats values(static_cast<std::size_t>(count));
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+inline std::vector<std::uint32_t> bits_of(std::span<const float> values) {
+  std::vector<std::uint32_t> bits;
+  for (float value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+// All of 0 ... 300, then one to each side of what words, blocks and units end on, and primes in between, up to 4097.
+inline Lengths sampled_lengths() {
+  Lengths lengths;
+  for (std::int64_t d = 0; d <= 300; ++d) lengths.push_back(d);
+  for (std::int64_t d = 320; d <= 4096; d += 64)
+    for (std::int64_t near : {d - 1, d, d + 1}) lengths.push_back(near);
+  for (std::int64_t prime : {337, 541, 787, 1049, 1373, 1699, 2053, 2503, 3001, 3571, 4001, 4093})
+    lengths.push_back(prime);
+  return lengths;
+}
+
+// Parameters of the suites: (codec text, scalar).
+using Case = std::tuple<const char*, bool>;
+inline std::string case_name(const testing::TestParamInfo<Case>& info) {
+  std::string name = std::string(std::get<0>(info.param)) + (std::get<1>(info.param) ? "_scalar" : "_kernel");
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+}
+
+class EveryCodec : public testing::TestWithParam<Case> {
+ protected:
+  const Implementation codec{std::get<0>(GetParam()), std::get<1>(GetParam())};
+};
+
+#define THINWIRE_FOR_EVERY_CODEC(Suite) \
+  INSTANTIATE_TEST_SUITE_P(All, Suite, testing::Combine(testing::ValuesIn(kCodecTexts), testing::Bool()), case_name)
+
+}  // namespace thinwire::codec

@@ -1,0 +1,117 @@
+// Gloo between processes: every operation against its closed form. Each RankBody test is what one rank does; it is run
+// by the tests below in processes of its own.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "tests/comm/group_checks.hpp"
+#include "tests/dist/process_ranks.hpp"
+#include "thinwire/base/clock.hpp"
+#include "thinwire/comm/world.hpp"
+
+namespace thinwire::comm {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(RankBody, DISABLED_EveryOperation) {
+  auto world = init_from_env();
+  for (Group* group : {&world->hop1(), &world->hop2()}) {
+    EXPECT_EQ(group->rank(), world->rank());
+    EXPECT_EQ(group->size(), world->size());
+    EXPECT_EQ(group->description(), "gloo");
+    check_every_operation(*group);
+    check_many_in_flight(*group);
+    check_counters(*group);
+  }
+  EXPECT_FALSE(world->emulated());
+}
+
+// Sums of numbers whose order matters: the same bits everywhere.
+TEST(RankBody, DISABLED_SameBits) {
+  auto world = init_from_env();
+  Group& group = world->hop1();
+  at::manual_seed(17 + world->rank());
+  at::Tensor tensor = at::randn({10'007}) * at::pow(10.0, at::randn({10'007}));
+  group.all_reduce(tensor, ReduceOp::kSum, {.what = "dense"})->wait();
+  at::Tensor all = at::empty({world->size(), 10'007});
+  group.all_gather(all, tensor, {.what = "gather"})->wait();
+  for (int rank = 0; rank < world->size(); ++rank) EXPECT_TRUE(at::equal(all[rank], tensor)) << "rank " << rank;
+}
+
+// Both groups at work at the same time, megabytes in flight.
+TEST(RankBody, DISABLED_BothHopsAtOnce) {
+  auto world = init_from_env();
+  const int n = world->size();
+  for (int round = 0; round < 20; ++round) {
+    at::Tensor one = at::full({300'000}, world->rank() + round, at::kFloat);
+    at::Tensor in = at::full({100'000}, world->rank(), at::kByte), out = at::empty({n, 100'000}, at::kByte);
+    Handle first = world->hop1().all_reduce(one, ReduceOp::kSum, {.what = "dense", .step = round});
+    Handle second = world->hop2().all_gather(out, in, {.what = "hop 2", .step = round});
+    second->wait();
+    first->wait();
+    EXPECT_EQ(one[299'999].item<float>(), static_cast<float>(n * round + n * (n - 1) / 2));
+    EXPECT_EQ(out[n - 1][99'999].item<int>(), n - 1);
+  }
+}
+
+// A second world after the first, in the same processes and on the same port.
+TEST(RankBody, DISABLED_TwoWorlds) {
+  for (int round = 0; round < 3; ++round) {
+    auto world = init_from_env();
+    check_reductions(world->hop1(), 7);
+  }
+}
+
+// The emulated link is a lower bound: 250,000 bytes both ways at 8 Mbit/s are at least 0.25 s.
+TEST(RankBody, DISABLED_EmulatedLink) {
+  auto world = init_from_env();
+  EXPECT_THAT(world->hop1().description(), HasSubstr("gloo + emulated link of 8mbit"));
+  const double begin_s = monotonic_seconds();
+  at::Tensor in = at::zeros({250'000}, at::kByte), out = at::empty({world->size(), 250'000}, at::kByte);
+  world->hop1().all_gather(out, in, {.what = "hop 2"})->wait();
+  EXPECT_GE(monotonic_seconds() - begin_s, 0.25 * (world->size() - 1));
+}
+
+void expect_all_pass(int size, const std::string& body, const std::map<std::string, std::string>& more = {}) {
+  const auto results = tests::run_world(
+      size, {"--gtest_also_run_disabled_tests", "--gtest_filter=RankBody.DISABLED_" + body}, 60'000, more);
+  for (std::size_t rank = 0; rank < results.size(); ++rank)
+    EXPECT_EQ(results[rank].status, 0) << "rank " << rank << " of " << size << ":\n" << results[rank].output;
+}
+
+class GlooWorldOf : public testing::TestWithParam<int> {};
+
+TEST_P(GlooWorldOf, DoesEveryOperation) {
+  expect_all_pass(GetParam(), "EveryOperation");
+}
+TEST_P(GlooWorldOf, SumsToTheSameBits) {
+  expect_all_pass(GetParam(), "SameBits");
+}
+TEST_P(GlooWorldOf, RunsBothHopsAtOnce) {
+  expect_all_pass(GetParam(), "BothHopsAtOnce");
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, GlooWorldOf, testing::Values(2, 3, 4));
+
+TEST(GlooWorld, CanBeFormedAgain) {
+  expect_all_pass(2, "TwoWorlds");
+}
+TEST(GlooWorld, CanBeSlowedDown) {
+  expect_all_pass(2, "EmulatedLink", {{"THINWIRE_EMULATED_LINK", "8mbit"}});
+}
+
+// Alone, also where a launcher says so, no network is touched.
+TEST(GlooWorld, OfOneNeedsNoNetwork) {
+  const auto world = init_from_env();
+  EXPECT_EQ(world->size(), 1);
+  EXPECT_TRUE(world->emulated());
+  check_every_operation(world->hop1());
+  EXPECT_EQ(world->hop1().counters().total(), 0);
+}
+
+}  // namespace
+}  // namespace thinwire::comm

@@ -1,0 +1,195 @@
+// The examples as a user starts them: alone, on two ranks, interrupted, and with wrong arguments.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/examples/program.hpp"
+#include "tests/examples/synthetic_data.hpp"
+
+namespace thinwire::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using nlohmann::json;
+
+const std::string kTinyShakespeare = std::string(THINWIRE_SOURCE_DIR) + "/../shared/data/tinyshakespeare.txt";
+const std::string kFashionMnist = "/usr/share/datasets/fashion-mnist";
+
+Arguments operator+(Arguments left, const Arguments& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+Arguments two_ranks(const Arguments& command) {
+  return Arguments{THINWIRE_COMMAND, "run", "-n", "2", "--timeout", "60", "--"} + command;
+}
+
+// The result that `command` wrote; fails the test when it did not end well.
+json result_of(const Arguments& command) {
+  const TemporaryFolder folder;
+  const Finished finished = run_program(command + Arguments{"--result", folder / "result.json"});
+  EXPECT_EQ(finished.status, 0) << finished.err;
+  std::ifstream file(folder / "result.json");
+  return file ? json::parse(file) : json::object();
+}
+
+Arguments small_gpt(const std::string& text, int steps) {
+  return {THINWIRE_CHAR_GPT,
+          "--text",
+          text,
+          "--layers",
+          "1",
+          "--width",
+          "32",
+          "--heads",
+          "2",
+          "--window",
+          "16",
+          "--micro-batch",
+          "4",
+          "--lr-warmup-steps",
+          "4",
+          "--eval-windows",
+          "20",
+          "--steps",
+          std::to_string(steps)};
+}
+
+Arguments small_vit(const std::string& data, int steps) {
+  return {THINWIRE_FASHION_VIT,
+          "--data",
+          data,
+          "--layers",
+          "1",
+          "--width",
+          "32",
+          "--heads",
+          "2",
+          "--micro-batch",
+          "16",
+          "--lr-warmup-steps",
+          "4",
+          "--lr",
+          "3e-3",
+          "--steps",
+          std::to_string(steps)};
+}
+
+TEST(CharGpt, LearnsAndReports) {
+  const TemporaryFolder folder;
+  write_text(folder / "text", 2000);
+  const json result = result_of(small_gpt(folder / "text", 60) + Arguments{"--lr", "1e-2", "--eval-every", "20"});
+  EXPECT_EQ(result["steps"], 60);
+  EXPECT_LT(result["val_loss"].get<double>(), 1.0);  // a guess among its 15 characters: 2.7
+  ASSERT_EQ(result["evaluations"].size(), 3);
+  EXPECT_EQ(result["evaluations"][2]["val_loss"], result["val_loss"]);
+}
+
+// Same weights, same joined batches: torch's AdamW in one process, ours alone, ours on two ranks.
+TEST(CharGpt, AgreesWithPlainLibTorchOnTheJoinedBatch) {
+  const TemporaryFolder folder;
+  write_text(folder / "text", 2000);
+  Arguments plain = small_gpt(folder / "text", 30);
+  plain[0] = THINWIRE_CHAR_GPT_PLAIN;
+  plain.insert(plain.end(), {"--micro-batch", "8"});
+  const Arguments ours = small_gpt(folder / "text", 30);
+  const double expected = result_of(plain)["val_loss"];
+  EXPECT_NEAR(result_of(two_ranks(ours))["val_loss"].get<double>(), expected, 1e-3);
+  EXPECT_NEAR(result_of(ours + Arguments{"--micro-batch", "8"})["val_loss"].get<double>(), expected, 1e-3);
+}
+
+// Stopped after 7 of 16 steps, in a new process, before and after the freeze: bit for bit the same result.
+TEST(CharGpt, ResumesToTheSameResult) {
+  const TemporaryFolder folder;
+  write_text(folder / "text", 2000);
+  for (const char* freeze : {"5", "12"}) {
+    const Arguments run = small_gpt(folder / "text", 16) +
+                          Arguments{"--optimizer", "one_bit", "--freeze-step", freeze, "--accumulate", "2"};
+    const Arguments saved = {"--checkpoint", folder / freeze};
+    const json whole = result_of(two_ranks(run));
+    ASSERT_EQ(run_program(two_ranks(run + saved + Arguments{"--stop-after", "7"})).status, 0);
+    const json resumed = result_of(two_ranks(run + saved + Arguments{"--resume"}));
+    EXPECT_EQ(resumed["val_loss"], whole["val_loss"]) << "freeze at " << freeze;
+    EXPECT_EQ(resumed["train_loss"], whole["train_loss"]);
+    EXPECT_EQ(resumed["frozen_at"], whole["frozen_at"]);
+    EXPECT_EQ(resumed["steps"], 16);
+  }
+}
+
+TEST(CharGpt, RefusesToResumeWithAnotherSeed) {
+  const TemporaryFolder folder;
+  write_text(folder / "text", 2000);
+  const Arguments run = small_gpt(folder / "text", 4) + Arguments{"--checkpoint", folder / "saved"};
+  result_of(run);
+  const Finished finished = run_program(run + Arguments{"--resume", "--seed", "2"});
+  EXPECT_EQ(finished.status, 1);
+  EXPECT_THAT(finished.err, testing::HasSubstr("--seed; got 2, want 1"));
+}
+
+TEST(FashionVit, LearnsOnTwoRanksWithEachOptimizer) {
+  const TemporaryFolder folder;
+  write_fashion_like(folder.path(), 640, 100);
+  for (const char* optimizer : {"adamw", "one_bit"}) {
+    const json result = result_of(
+        two_ranks(small_vit(folder.path(), 40) + Arguments{"--optimizer", optimizer, "--freeze-step", "20", "--log",
+                                                           folder / "log.jsonl", "--trace", folder / "trace.json"}));
+    EXPECT_GT(result["accuracy"].get<double>(), 0.9) << optimizer;  // a guess: 0.1
+    EXPECT_GT(result["sent_bytes"].get<std::int64_t>(), 0);
+    for (const char* file : {"log.0.jsonl", "log.1.jsonl", "trace.0.json", "trace.1.json"})
+      EXPECT_TRUE(std::filesystem::exists(folder / file)) << file;
+  }
+}
+
+TEST(FashionVit, SaysWhenTheTargetWasReached) {
+  const TemporaryFolder folder;
+  write_fashion_like(folder.path(), 640, 100);
+  const Arguments run = small_vit(folder.path(), 40) + Arguments{"--eval-every", "10"};
+  EXPECT_GT(result_of(run + Arguments{"--target-accuracy", "0.2"})["seconds_to_target"].get<double>(), 0.0);
+  EXPECT_TRUE(result_of(run)["seconds_to_target"].is_null());
+}
+
+// One line on stderr that starts with the program's name and holds `text`; nothing on stdout.
+void expect_refusal(const Arguments& command, int status, const std::string& text) {
+  const Finished finished = run_program(command);
+  EXPECT_EQ(finished.status, status) << finished.err;
+  const std::string name = std::filesystem::path(command[0]).filename().string();
+  EXPECT_THAT(finished.err, testing::AllOf(testing::StartsWith(name + ": "), testing::HasSubstr(text)));
+  EXPECT_EQ(std::count(finished.err.begin(), finished.err.end(), '\n'), 1) << finished.err;
+  EXPECT_EQ(finished.out, "");
+}
+
+TEST(Examples, RefuseWrongArgumentsWithOneMessage) {
+  const TemporaryFolder folder;
+  write_text(folder / "text", 2000);
+  expect_refusal({THINWIRE_CHAR_GPT}, 2, "--text");
+  expect_refusal(small_gpt(folder / "text", 4) + Arguments{"--optimizer", "adam"}, 2, "--optimizer");
+  expect_refusal(small_gpt(folder / "text", 4) + Arguments{"--resume"}, 2, "--checkpoint");
+  expect_refusal(small_gpt(folder / "text", 4) + Arguments{"--codec", "int5"}, 1, "int5");
+  expect_refusal(small_gpt(folder / "text", 4) + Arguments{"--heads", "5"}, 1, "heads");
+  expect_refusal(small_gpt(folder / "absent", 4), 1, "absent");
+  expect_refusal(small_vit(folder.path(), 4), 1, "dataset-fashion-mnist");
+  expect_refusal(small_vit(folder.path(), 0), 2, "--steps");
+}
+
+TEST(CharGpt, TinyShakespeare) {
+  if (!std::filesystem::exists(kTinyShakespeare)) GTEST_SKIP() << "no " << kTinyShakespeare;
+  const json result = result_of(two_ranks({THINWIRE_CHAR_GPT, "--text", kTinyShakespeare, "--steps", "20",
+                                           "--lr-warmup-steps", "5", "--eval-windows", "64"}));
+  EXPECT_LT(result["val_loss"].get<double>(), 3.6);  // a guess among 65 characters: 4.17
+}
+
+TEST(FashionVit, FashionMnist) {
+  if (!std::filesystem::exists(kFashionMnist)) GTEST_SKIP() << "no " << kFashionMnist;
+  const json result = result_of(two_ranks({THINWIRE_FASHION_VIT, "--optimizer", "one_bit", "--steps", "20",
+                                           "--lr-warmup-steps", "5", "--micro-batch", "32"}));
+  EXPECT_GT(result["accuracy"].get<double>(), 0.3);  // a guess: 0.1
+}
+
+}  // namespace
+}  // namespace thinwire::test

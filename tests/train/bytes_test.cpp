@@ -1,0 +1,168 @@
+// Bytes counted at the groups against the formulas of cost/collective.hpp, to the byte, every step.
+#include <gtest/gtest.h>
+
+#include "tests/train/ranks.hpp"
+#include "tests/train/vectors.hpp"
+#include "thinwire/codec/message.hpp"
+#include "thinwire/cost/collective.hpp"
+#include "thinwire/train/optim/adamw.hpp"
+#include "thinwire/train/optim/one_bit_adam.hpp"
+
+namespace thinwire::train {
+namespace {
+
+// Body of 4 and of 1.2 units and one whose owners get uneven chunks, norms and biases.
+const std::vector<Shape> kShapes{{90, 91}, {300}, {50, 50}, {7}, {130, 100}, {1000}};
+
+struct Bytes {
+  std::int64_t all_reduce = 0, all_to_all = 0, all_gather = 0, other = 0;
+  bool operator==(const Bytes&) const = default;
+};
+
+void PrintTo(const Bytes& bytes, std::ostream* out) {
+  *out << "all_reduce " << bytes.all_reduce << ", all_to_all " << bytes.all_to_all << ", all_gather " << bytes.all_gather
+       << ", other " << bytes.other;
+}
+
+Bytes counted(comm::World& world) {
+  Bytes bytes;
+  for (comm::Group* group : {&world.hop1(), &world.hop2()}) {
+    const comm::Counters& c = group->counters();
+    bytes.all_reduce += c.all_reduce.load();
+    bytes.all_to_all += c.all_to_all.load();
+    bytes.all_gather += c.all_gather.load();
+    bytes.other += c.broadcast.load() + c.reduce_scatter.load() + c.send.load();
+  }
+  return bytes;
+}
+
+Bytes operator-(const Bytes& a, const Bytes& b) {
+  return {a.all_reduce - b.all_reduce, a.all_to_all - b.all_to_all, a.all_gather - b.all_gather, a.other - b.other};
+}
+
+// Ranges of parameters in a bucket, as they lie behind each other, whoever owns them.
+std::vector<std::int64_t> segments(const Bucket& bucket) {
+  std::vector<Piece> ranges;
+  for (const auto& chunk : bucket.chunks) {
+    for (const Piece& piece : chunk) {
+      if (!ranges.empty() && ranges.back().parameter == piece.parameter) {
+        ranges.back().numel += piece.numel;
+      } else {
+        ranges.push_back(piece);
+      }
+    }
+  }
+  return segments_of(ranges);
+}
+
+// What one step must send; the last dense bucket carries four floats of flags.
+Bytes expected(DataParallel& parallel, comm::World& world) {
+  ExchangeSet& exchanges = parallel.reducer().exchanges();
+  const std::vector<Bucket>& buckets = exchanges.layout().buckets;
+  Bytes bytes;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    const ParameterRoute& route = exchanges.bucket_route(static_cast<int>(i));
+    if (route.route == Route::kDense) {
+      const std::int64_t floats = buckets[i].elements + (i + 1 == buckets.size() ? 4 : 0);
+      bytes.all_reduce += cost::ring_all_reduce(world.size(), 4 * floats, {}, 4).sent_bytes;
+    } else {
+      const auto two_hops =
+          cost::two_hop_bucket(*codec::make_codec(route.codec), segments(buckets[i]), world.size(), world.rank(), {});
+      bytes.all_to_all += two_hops.hop1.sent_bytes;
+      bytes.all_gather += two_hops.hop2.sent_bytes;
+    }
+  }
+  return bytes;
+}
+
+void step_once(const Vectors& net, torch::optim::Optimizer& optimizer, std::int64_t step, int rank) {
+  optimizer.zero_grad();
+  loss_with(net, random_gradients(kShapes, step, rank)).backward();
+  optimizer.step();
+}
+
+TEST(Bytes, AreThoseOfTheFormulaUnderEveryCodec) {
+  for (const char* codec : {"fp32", "bf16", "int8", "int4"}) {
+    for (int ranks = 1; ranks <= 8; ++ranks) {
+      on_ranks(ranks, [&](comm::World& world) {
+        Vectors net(kShapes);
+        DataParallel parallel(*net, world, {.codec = codec, .bucket_bytes = 32768, .first_bucket_bytes = 8192});
+        AdamW optimizer(parallel);
+        step_once(net, optimizer, 0, world.rank());
+        for (int step = 1; step < 4; ++step) {
+          const Bytes want = expected(parallel, world);
+          const Bytes before = counted(world);
+          step_once(net, optimizer, step, world.rank());
+          EXPECT_EQ(counted(world) - before, want) << codec << ", rank " << world.rank() << " of " << ranks;
+        }
+      });
+    }
+  }
+}
+
+TEST(Bytes, TheFirstStepIsDense) {
+  on_ranks(3, [&](comm::World& world) {
+    Vectors net(kShapes);
+    DataParallel parallel(*net, world, {.codec = "int4"});
+    AdamW optimizer(parallel);
+    const Bytes want = expected(parallel, world);
+    const Bytes before = counted(world);
+    optimizer.zero_grad();
+    loss_with(net, random_gradients(kShapes, 0, world.rank())).backward();
+    EXPECT_EQ(counted(world) - before, want);
+    EXPECT_EQ(want.all_to_all, 0);
+    EXPECT_GT(want.all_reduce, 0);
+  });
+}
+
+// No second route: one dense all-reduce too many would show here.
+TEST(Bytes, AfterTheFreezeDenseBytesAreThoseOfTheDenseGroup) {
+  for (int ranks : {2, 3, 5}) {
+    on_ranks(ranks, [&](comm::World& world) {
+      Vectors net(kShapes);
+      DataParallel parallel(*net, world, {.bucket_bytes = 16384, .first_bucket_bytes = 8192});
+      OneBitAdam optimizer(parallel, {.freeze_step = 3});
+      for (int step = 0; step < 3; ++step) step_once(net, optimizer, step, world.rank());
+      ASSERT_TRUE(optimizer.frozen());
+      std::int64_t body = 0;
+      for (const auto& shape : {kShapes[0], kShapes[2], kShapes[4]}) body += shape[0] * shape[1];
+      for (int step = 3; step < 6; ++step) {
+        const Bytes want = expected(parallel, world);
+        const Bytes before = counted(world);
+        step_once(net, optimizer, step, world.rank());
+        const Bytes sent = counted(world) - before;
+        EXPECT_EQ(sent, want);
+        // 1307 elements of norms and biases and the flags, however buckets round them up.
+        EXPECT_LE(sent.all_reduce, 2 * (ranks - 1) * (4 * (1307 + 4) / ranks + 4 * 8));
+        // Two one-bit hops and little else.
+        EXPECT_LT(sent.all_to_all + sent.all_gather, 0.25 * 4.0 * static_cast<double>(body) * 2 * (ranks - 1) / ranks);
+      }
+      EXPECT_EQ(parallel.last_step().optimizer_stage, "one_bit");
+    });
+  }
+}
+
+TEST(Bytes, ReportsAddUpToWhatTheGroupsCounted) {
+  on_ranks(3, [&](comm::World& world) {
+    Vectors net(kShapes);
+    DataParallel parallel(*net, world, {.codec = "int4", .bucket_bytes = 16384, .first_bucket_bytes = 8192});
+    AdamW optimizer(parallel);
+    for (int step = 0; step < 3; ++step) {
+      const Bytes before = counted(world);
+      optimizer.zero_grad();
+      loss_with(net, random_gradients(kShapes, step, world.rank())).backward();
+      const Bytes sent = counted(world) - before;
+      optimizer.step();
+      const schema::StepReport& report = parallel.last_step();
+      EXPECT_EQ(report.sent_bytes, sent.all_reduce + sent.all_to_all + sent.all_gather + sent.other);
+      std::int64_t of_buckets = 0;
+      for (const schema::BucketReport& bucket : report.buckets) of_buckets += bucket.sent_bytes;
+      EXPECT_EQ(of_buckets, report.sent_bytes) << "step " << step;
+    }
+  });
+}
+
+TEST(Bytes, TheHeaderIsSixteenBytes) { EXPECT_EQ(codec::kMessageHeaderBytes, 16); }
+
+}  // namespace
+}  // namespace thinwire::train

@@ -1,0 +1,16 @@
+// Rates as tc writes them.
+#pragma once
+
+#include <string>
+
+namespace thinwire::cli {
+
+inline constexpr const char* kNoLimit = "none";
+
+// Bits per second of a rate that parse_rate (base/parse.hpp) reads; 0 for "none". Throws Error kInvalidArgument.
+double link_bits_per_second(const std::string& rate);
+
+// "100 Mbit/s", "1.5 Gbit/s", "no limit" for 0.
+std::string readable_rate(double bits_per_second);
+
+}  // namespace thinwire::cli
