@@ -16,13 +16,13 @@ NINJA = ninja $(if $(VERBOSE),-v) -j $(JOBS) -C
 CONFIGURE = cmake --log-level=STATUS -DTHINWIRE_PYTHON=$(VENV)/bin/python --preset
 CTEST = ctest --no-tests=error --output-on-failure
 BUILD = build/$(1)$(SUFFIX)
-# $(1): preset. Configures once; afterwards ninja itself sees when that must be repeated.
-configured = test -f $(BUILD)/build.ninja || $(CONFIGURE) $(1) -B $(BUILD)
+# $(1): preset, $(2): further settings. Configures once; afterwards ninja itself sees when that must be repeated.
+configured = test -f $(BUILD)/build.ninja || $(CONFIGURE) $(1) -B $(BUILD) $(2)
 SANITIZERS = LSAN_OPTIONS=suppressions=$(CURDIR)/tools/sanitize/lsan.supp:print_suppressions=0 \
              UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_stack_use_after_return=1 \
              TSAN_OPTIONS=suppressions=$(CURDIR)/tools/sanitize/tsan.supp:ignore_noninstrumented_modules=1
 define sanitized
-THINWIRE_SANITIZE_TORCH=ON; export THINWIRE_SANITIZE_TORCH; $(call configured,$(1))
+@$(call configured,$(1),-DTHINWIRE_TORCH=ON)
 @$(NINJA) $(call BUILD,$(1)) tests_unit tests_localgroup
 @$(SANITIZERS) $(CTEST) --test-dir $(call BUILD,$(1)) -j $(JOBS) -L 'unit|localgroup' -LE 'slow|gpu|dist'
 endef

@@ -11,8 +11,8 @@
 
 namespace thinwire {
 
-using comm::InitSettings;
 using comm::init_from_env;
+using comm::InitSettings;
 using comm::World;
 using train::AdamW;
 using train::ClipMode;

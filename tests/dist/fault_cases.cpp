@@ -41,7 +41,7 @@ std::string named(int rank) {
 Outcome run_under(const Operation& operation, const Fault& fault, const During& during) {
   std::unique_ptr<FaultNetwork> network;
   if (fault.network) network = std::make_unique<FaultNetwork>(fault.size);
-  JobSettings settings{.size = fault.size, .timeout_s = kTimeout_s, .network = network.get()};
+  JobSettings settings{.size = fault.size, .timeout_s = kTimeout_s, .program = fault.program, .network = network.get()};
   settings.arguments = {operation.argument, std::to_string(fault.steps), std::to_string(fault.victim), fault.action,
                         std::to_string(kFaultStep)};
   // Loading Torch takes a processor for a second per rank and T bounds the start as well: one job after the other.

@@ -29,7 +29,8 @@ struct Fault {
   int victim = 2;
   std::string action = "mark";  // of the victim, at kFaultStep
   std::int64_t steps = kEndless;
-  bool network = false;  // a namespace per rank
+  bool network = false;      // a namespace per rank
+  std::string program = {};  // empty: fault_rank
 };
 
 struct Outcome {

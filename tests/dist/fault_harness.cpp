@@ -77,7 +77,7 @@ FaultJob::~FaultJob() {
 void FaultJob::start(int rank) {
   std::vector<std::string> command;
   if (settings_.network != nullptr) command = {"ip", "netns", "exec", settings_.network->name_space(rank)};
-  command.emplace_back(THINWIRE_FAULT_RANK);
+  command.push_back(settings_.program.empty() ? THINWIRE_FAULT_RANK : settings_.program);
   command.insert(command.end(), settings_.arguments.begin(), settings_.arguments.end());
   std::vector<std::string> environment = environment_of(settings_, rank, port_);
   const std::vector<char*> arguments = pointers(command), variables = pointers(environment);

@@ -15,6 +15,7 @@ namespace thinwire::testing_faults {
 struct JobSettings {
   int size = 3;
   int timeout_s = 4;                        // T
+  std::string program = {};                 // empty: fault_rank
   std::vector<std::string> arguments = {};  // of fault_rank
   std::vector<int> absent = {};             // ranks that never start
   FaultNetwork* network = nullptr;          // null: loopback

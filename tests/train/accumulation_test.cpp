@@ -54,11 +54,12 @@ TEST(Accumulation, BothKindsOfZeroGradGiveTheSameBits) {
   for (const char* codec : {"fp32", "int4"}) {
     torch::Tensor results[2];
     for (const bool to_none : {false, true}) {
-      results[to_none] = train(3, 6, {.codec = codec}, [&](TinyNet& net, DataParallel& parallel, Sgd& optimizer, int step) {
-        optimizer.zero_grad(to_none);
-        tiny_loss(net, step, parallel.rank()).backward();
-        optimizer.step();
-      });
+      results[to_none] =
+          train(3, 6, {.codec = codec}, [&](TinyNet& net, DataParallel& parallel, Sgd& optimizer, int step) {
+            optimizer.zero_grad(to_none);
+            tiny_loss(net, step, parallel.rank()).backward();
+            optimizer.step();
+          });
     }
     EXPECT_TRUE(torch::equal(results[0], results[1])) << codec;
   }

@@ -40,7 +40,9 @@ void build(comm::World& world, const std::vector<Shape>& shapes, const DataParal
 }
 
 TEST(Agreement, AShapeThatDiffersIsNamedWithEachRanksValue) {
-  EXPECT_THAT(mismatch([](comm::World& world) { build(world, {{50, 50}, {world.rank() == 1 ? 61 : 60, 40}}); }),
+  EXPECT_THAT(mismatch([](comm::World& world) {
+                build(world, {{50, 50}, {world.rank() == 1 ? 61 : 60, 40}});
+              }),
               AllOf(HasSubstr("parameter p1"), HasSubstr("[60, 40]"), HasSubstr("[61, 40]"), HasSubstr("rank 1:")));
 }
 

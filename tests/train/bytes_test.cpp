@@ -20,8 +20,8 @@ struct Bytes {
 };
 
 void PrintTo(const Bytes& bytes, std::ostream* out) {
-  *out << "all_reduce " << bytes.all_reduce << ", all_to_all " << bytes.all_to_all << ", all_gather " << bytes.all_gather
-       << ", other " << bytes.other;
+  *out << "all_reduce " << bytes.all_reduce << ", all_to_all " << bytes.all_to_all << ", all_gather "
+       << bytes.all_gather << ", other " << bytes.other;
 }
 
 Bytes counted(comm::World& world) {
@@ -162,7 +162,9 @@ TEST(Bytes, ReportsAddUpToWhatTheGroupsCounted) {
   });
 }
 
-TEST(Bytes, TheHeaderIsSixteenBytes) { EXPECT_EQ(codec::kMessageHeaderBytes, 16); }
+TEST(Bytes, TheHeaderIsSixteenBytes) {
+  EXPECT_EQ(codec::kMessageHeaderBytes, 16);
+}
 
 }  // namespace
 }  // namespace thinwire::train

@@ -20,7 +20,6 @@ double norm_of(const std::vector<torch::Tensor>& tensors) {
   return std::sqrt(sum);
 }
 
-
 // Rank r's gradient is the r-th unit vector: local norms are 1, the norm of the mean is 1 / sqrt(8).
 void orthogonal_case(const std::string& codec, std::int64_t freeze_step, const std::string& stage) {
   on_ranks(8, [&](comm::World& world) {
@@ -173,7 +172,7 @@ TEST(NormSketch, EstimatesNormsOfAllKinds) {
     double norm2 = 0;
     for (int parameter = 0; parameter < 4; ++parameter) {
       torch::Tensor values = noise(100 * seed + parameter, {20'000}) * (parameter + 1);
-      if (parameter == 2) values.clamp_(0);             // all of one sign
+      if (parameter == 2) values.clamp_(0);              // all of one sign
       if (parameter == 3) values = values.pow(3) * 0.1;  // heavy tails
       sketch.add(parameter, 0, {values.const_data_ptr<float>(), 20'000});
       norm2 += values.to(torch::kDouble).square().sum().item<double>();

@@ -24,7 +24,8 @@ inline std::vector<Parameter> body_parameters(const std::vector<std::int64_t>& s
 
 class RankExchanges {
  public:
-  RankExchanges(const std::vector<std::int64_t>& sizes, comm::World& world, const std::string& codec, BucketSizes cut = {})
+  RankExchanges(const std::vector<std::int64_t>& sizes, comm::World& world, const std::string& codec,
+                BucketSizes cut = {})
       : parameters_(body_parameters(sizes)), set_(parameters_, world, cut) {
     set_.cut(set_.layout().order, routes(codec));
   }
@@ -84,7 +85,8 @@ class Collected {
   const std::map<int, torch::Tensor>& of(const std::string& what) const { return values_.at(what); }
   torch::Tensor sum(const std::string& what) const {
     torch::Tensor total;
-    for (const auto& [rank, value] : of(what)) total = total.defined() ? total + value.to(torch::kDouble) : value.to(torch::kDouble);
+    for (const auto& [rank, value] : of(what))
+      total = total.defined() ? total + value.to(torch::kDouble) : value.to(torch::kDouble);
     return total;
   }
   torch::Tensor mean(const std::string& what) const { return sum(what) / static_cast<double>(of(what).size()); }

@@ -19,7 +19,9 @@ std::int64_t frozen_at(FreezePolicy& policy, std::int64_t steps, const std::func
   return -1;
 }
 
-double constant(std::int64_t /*step*/) { return 1.0; }
+double constant(std::int64_t /*step*/) {
+  return 1.0;
+}
 
 TEST(FreezePolicy, ComparesOverTheMemoryOfTheVariance) {
   EXPECT_EQ(FreezePolicy({.beta2 = 0.999}).interval(), 1000);
@@ -66,7 +68,9 @@ TEST(FreezePolicy, AFixedStepIsObeyed) {
 
 TEST(FreezePolicy, AVarianceOfZeroIsNotStable) {
   FreezePolicy policy({.lr_warmup_steps = 0, .beta2 = 0.9});
-  EXPECT_EQ(frozen_at(policy, 100, [](std::int64_t) { return 0.0; }, constant), -1);
+  EXPECT_EQ(frozen_at(
+                policy, 100, [](std::int64_t) { return 0.0; }, constant),
+            -1);
 }
 
 TEST(FreezePolicy, WarnsOnceWhenAFifthOfTheRunIsOver) {

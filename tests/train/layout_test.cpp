@@ -14,9 +14,11 @@ namespace {
 
 LayoutRequest random_request(std::uint64_t seed, int ranks) {
   std::mt19937_64 random(seed);
-  const auto below = [&](std::int64_t bound) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound)); };
-  LayoutRequest request{.parameters = {}, .order = {}, .ranks = ranks, .bucket_bytes = 8192 * (1 + below(4)),
-                        .first_bucket_bytes = 8192};
+  const auto below = [&](std::int64_t bound) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
+  };
+  LayoutRequest request{
+      .parameters = {}, .order = {}, .ranks = ranks, .bucket_bytes = 8192 * (1 + below(4)), .first_bucket_bytes = 8192};
   const std::int64_t count = 1 + below(12);
   for (std::int64_t i = 0; i < count; ++i) {
     request.parameters.push_back({1 + below(below(3) == 0 ? 12'000 : 3'000), static_cast<int>(below(3))});

@@ -74,7 +74,7 @@ void check_second_stage(int ranks, const std::string& codec, double max_norm = 0
       for (int i : {0, 2}) {
         const torch::Tensor input = mean_gradient(i, step, ranks) * parallel.last_step().clip_factor;
         const torch::Tensor want = 0.8 * m[i].to(torch::kDouble) + 0.2 * input + e[i] - held_back(parallel, i);
-        EXPECT_LT((m_now[i].to(torch::kDouble) - want).abs().max().item<double>(), 2e-6)
+        EXPECT_LT((m_now[i].to(torch::kDouble) - want).abs().max().item<double>(), 1e-5)
             << codec << ", " << ranks << " ranks, step " << step << ", p" << i;
       }
     }
@@ -87,13 +87,15 @@ TEST(OneBitAdam, TheSecondStageLosesNothing) {
   check_second_stage(2, "one_bit", 0.5);
 }
 
-// With a constant gradient Adam's step is lr * sign(g), before the freeze and after it: the lossless codec shows a jump.
+// With a constant gradient Adam's step is lr * sign(g), before the freeze and after it: the lossless codec shows a
+// jump.
 TEST(OneBitAdam, TheFreezeMakesNoJump) {
   on_ranks(2, [&](comm::World& world) {
     Vectors net(kShapes);
     DataParallel parallel(*net, world);
-    OneBitAdam optimizer(parallel, {.lr = 1e-2, .weight_decay = 0, .warmup_codec = "fp32", .codec = "fp32",
-                                    .freeze_step = 4, .v_floor = 0});
+    OneBitAdam optimizer(
+        parallel,
+        {.lr = 1e-2, .weight_decay = 0, .warmup_codec = "fp32", .codec = "fp32", .freeze_step = 4, .v_floor = 0});
     const auto gradients = random_gradients(kShapes, 0, 0);
     for (int step = 0; step < 10; ++step) {
       const torch::Tensor before = net->list[0].detach().clone();
@@ -148,7 +150,7 @@ TEST(OneBitAdam, TheFrozenRootHasAFloorInEachBlock) {
     DataParallel parallel(*net, world);
     OneBitAdam optimizer(parallel, {.warmup_codec = "fp32", .freeze_step = 2, .v_floor = 0.25});
     torch::Tensor gradient = torch::ones({4096});
-    gradient.slice(0, 0, 1000) = 1e-6;    // first block: far below its rms
+    gradient.slice(0, 0, 1000) = 1e-6;     // first block: far below its rms
     gradient.slice(0, 2048, 4096) = 1e-6;  // second block: small, but all alike
     for (int step = 0; step < 2; ++step) step_with(net, optimizer, {gradient.view({64, 64})});
     ASSERT_TRUE(optimizer.frozen());
@@ -186,9 +188,10 @@ TEST(OneBitAdam, GroupsHaveTheirOwnBetasAndRates) {
       const std::vector<torch::Tensor> m_now = kept(optimizer, "m");
       for (int i : {0, 2}) {
         const double beta = i == 0 ? 0.5 : 0.9;
-        const torch::Tensor want = beta * m[i].to(torch::kDouble) + (1 - beta) * mean_gradient(i, step, 2) + e[i] -
-                                   held_back(parallel, i);
-        EXPECT_LT((m_now[i].to(torch::kDouble) - want).abs().max().item<double>(), 2e-6) << "step " << step << ", p" << i;
+        const torch::Tensor want =
+            beta * m[i].to(torch::kDouble) + (1 - beta) * mean_gradient(i, step, 2) + e[i] - held_back(parallel, i);
+        EXPECT_LT((m_now[i].to(torch::kDouble) - want).abs().max().item<double>(), 1e-5)
+            << "step " << step << ", p" << i;
       }
     }
     EXPECT_TRUE(torch::equal(net->list[2], still)) << "lr 0";

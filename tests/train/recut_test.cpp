@@ -88,7 +88,8 @@ TEST(Recut, MovesServerResidualsBitForBit) {
     for (int i = 0; i < 5; ++i) {
       const torch::Tensor before = collected.sum("before" + std::to_string(i));
       EXPECT_GT(before.abs().max().item<double>(), 0);
-      EXPECT_TRUE(torch::equal(collected.sum("after" + std::to_string(i)), before)) << ranks << " ranks, parameter " << i;
+      EXPECT_TRUE(torch::equal(collected.sum("after" + std::to_string(i)), before))
+          << ranks << " ranks, parameter " << i;
     }
   }
 }
@@ -99,7 +100,8 @@ TEST(Recut, ACodecChangeMovesNoResidual) {
     for (int step = 0; step < 3; ++step) exchanges.exchange(inputs(step, world.rank()));
     std::vector<std::uint64_t> before, after;
     const auto bits = [&](std::vector<std::uint64_t>& into) {
-      for (int i = 0; i < 5; ++i) into.insert(into.end(), {bits_of(exchanges.owned_server(i)), exchanges.worker_bits(i)});
+      for (int i = 0; i < 5; ++i)
+        into.insert(into.end(), {bits_of(exchanges.owned_server(i)), exchanges.worker_bits(i)});
     };
     bits(before);
     const std::int64_t sent = world.hop1().counters().all_to_all.load();

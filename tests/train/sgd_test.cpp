@@ -18,7 +18,8 @@ TEST(Sgd, DenseEqualsTorch) {
                                torch::optim::SGDOptions(0.1).momentum(momentum).weight_decay(weight_decay));
       for (int step = 0; step < 8; ++step) {
         oracle.zero_grad();
-        for (int rank = 0; rank < 3; ++rank) (loss_with(reference, random_gradients(kShapes, step, rank)) / 3).backward();
+        for (int rank = 0; rank < 3; ++rank)
+          (loss_with(reference, random_gradients(kShapes, step, rank)) / 3).backward();
         oracle.step();
       }
       on_ranks(3, [&](comm::World& world) {

@@ -46,7 +46,8 @@ inline std::vector<torch::Tensor> random_gradients(const std::vector<Shape>& sha
                                                    double scale = 1.0) {
   std::vector<torch::Tensor> gradients;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    gradients.push_back(noise(static_cast<std::uint64_t>(1'000'000 + 10'000 * step + 100 * rank) + i, shapes[i], scale));
+    gradients.push_back(
+        noise(static_cast<std::uint64_t>(1'000'000 + 10'000 * step + 100 * rank) + i, shapes[i], scale));
   }
   return gradients;
 }

@@ -67,7 +67,8 @@ TEST(WrongOptimizer, BreaksEveryInvariantThatOursKeeps) {
   EXPECT_GT(lost(wrong_one(), d), 0.05);
   EXPECT_GT(scale_error(wrong_one(), wrong_one(), d), 1.0);
   on_ranks(1, [&](comm::World& world) {
-    RankExchanges a({d}, world, "one_bit"), b({d}, world, "one_bit"), c({d}, world, "one_bit"), e({d}, world, "one_bit");
+    RankExchanges a({d}, world, "one_bit"), b({d}, world, "one_bit"), c({d}, world, "one_bit"),
+        e({d}, world, "one_bit");
     EXPECT_LT(overshoot(ours(a), d), 1e-3);
     EXPECT_LT(lost(ours(b), d), 1e-6);
     EXPECT_EQ(scale_error(ours(c), ours(e), d), 0.0);

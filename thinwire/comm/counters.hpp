@@ -6,7 +6,8 @@
 
 namespace thinwire::comm {
 
-// What one rank sends, n ranks, S bytes of its own tensor (docs/algorithms.md, the same formulas in cost/collective.hpp):
+// What one rank sends, n ranks, S bytes of its own tensor (docs/algorithms.md, the same formulas in
+// cost/collective.hpp):
 //   all_to_all      sum of the splits for other ranks
 //   all_gather      (n-1) * S            all_reduce      ring: 2(n-1) chunks as the ring cuts them
 //   reduce_scatter  (n-1) * S/n          broadcast       S at the root only     send  S     barrier  0

@@ -121,12 +121,16 @@ Rendezvous::Rendezvous(const RendezvousSettings& settings, std::unique_ptr<Store
       deadline_(Deadline::in_ms(settings.timeout_ms)),
       store_(std::move(store)),
       prefix_(std::move(prefix)),
+      epoch_(next_epoch()),
+      nonce_(random_text()),
       me_(name_of(settings.env)) {}
 
 Rendezvous::Rendezvous(const RendezvousSettings& settings)
     : settings_(settings),
       deadline_(Deadline::in_ms(settings.timeout_ms)),
       address_{settings.env.host, settings.env.port},
+      epoch_(next_epoch()),
+      nonce_(random_text()),
       me_(name_of(settings.env)) {
   if (settings_.env.rank == 0 && !settings_.env.agent_hosts_store) {
     hosted_ = host_store(address_.port);
@@ -135,7 +139,23 @@ Rendezvous::Rendezvous(const RendezvousSettings& settings)
   store_ = reach_store(address_, settings_.timeout_ms, me_);
 }
 
+// A store that goes away before all have met may be the last one of a world that rank 0 is just giving up; the next one
+// will be at the same address.
 std::vector<RankCard> Rendezvous::join() {
+  for (;;) {
+    try {
+      return join_once();
+    } catch (const Error& error) {
+      const bool lost = error.code() == ErrorCode::kPeerFailure && !reported_;
+      if (!lost || hosted_ || address_.port == 0 || deadline_.passed()) throw;
+    }
+    prefix_.clear();
+    store_ = reach_store(address_, static_cast<std::int64_t>(deadline_.remaining_s() * 1000) + 1, me_);
+    store_->limit_waits(reply_timeout_ms(settings_.timeout_ms));
+  }
+}
+
+std::vector<RankCard> Rendezvous::join_once() {
   if (prefix_.empty()) enter_job();
   throw_reported();
   check_size();
@@ -149,13 +169,14 @@ std::vector<RankCard> Rendezvous::join() {
   return cards;
 }
 
-// A stray rank of another job must not disturb this one: it leaves without a report.
+// Rank 0 alone says whose store this is. A stray rank of another job must not disturb this one: it leaves without a
+// report.
 void Rendezvous::enter_job() {
   const EnvSettings& env = settings_.env;
   const std::string key = "thinwire/" + env.restart + "/job";
   const std::string mine = env.job_id.empty() ? "" : "job " + env.job_id;
   std::string held;
-  if (env.rank == 0 || !mine.empty()) {
+  if (env.rank == 0) {
     held = store_->set_if_absent(key, mine.empty() ? "unnamed job " + random_text() : mine);
   } else {
     while (!store_->contains({key}) && !deadline_.passed()) std::this_thread::sleep_for(kPoll);
@@ -174,7 +195,7 @@ void Rendezvous::enter_job() {
                                 .got = held,
                                 .want = mine,
                                 .hint = "another MASTER_PORT for one of the two"});
-  prefix_ = "thinwire/" + env.restart + "/" + held + "/e" + std::to_string(next_epoch()) + "/";
+  prefix_ = "thinwire/" + env.restart + "/" + held + "/e" + std::to_string(epoch_) + "/";
 }
 
 void Rendezvous::check_size() {
@@ -206,7 +227,7 @@ RankCard Rendezvous::make_card() const {
                 .pid = getpid(),
                 .identity = host_identity(),
                 .address = choose_address(),
-                .nonce = random_text(),
+                .nonce = nonce_,
                 .spare_address = ""};
   // Some launchers tell rank 0 that the store is at "localhost". Any address outside shows the default route.
   if (settings_.interface.empty() && is_loopback(card.address))
@@ -219,6 +240,7 @@ void Rendezvous::claim_rank(const RankCard& card) {
   const std::string rank = std::to_string(settings_.env.rank);
   const RankCard held = decode(store_->set_if_absent(prefix_ + "rank/" + rank, encode(card)));
   if (held.nonce == card.nonce) return;
+  duplicate_ = true;
   fail(ErrorCode::kMismatch, {.place = kPlace,
                               .what = "rank " + rank + " was given twice",
                               .got = describe(card) + " and " + describe(held),
@@ -283,9 +305,9 @@ void Rendezvous::throw_reported() {
   const std::string key = prefix_ + "error";
   if (!store_->contains({key})) return;
   const std::string text = store_->read({key})[0].value_or("0 ");
-  store_->set(prefix_ + "seen/" + std::to_string(settings_.env.rank), "1");
+  acknowledge();
   reported_ = decode_error(text);
-  if (hosted_) linger();
+  if (hosted_) linger(reported_->code());
   throw *reported_;
 }
 
@@ -297,22 +319,27 @@ Error Rendezvous::report(const Error& error) {
   try {
     const std::string text = encode(mine);
     const std::string held = store_->set_if_absent(prefix_ + "error", text);
-    store_->set(prefix_ + "seen/" + std::to_string(settings_.env.rank), "1");
-    if (hosted_) linger();
+    acknowledge();
+    if (hosted_) linger(mine.code());
     return held == text ? mine : decode_error(held);
   } catch (const Error&) {
     return mine;  // the store has gone as well; what this rank saw first says more
   }
 }
 
-void Rendezvous::linger() {
-  const Deadline deadline = Deadline::in_ms(2'000);
+// Ranks that are only starting must find the report too, unless it is about those that never come.
+void Rendezvous::linger(ErrorCode code) {
+  const Deadline deadline = Deadline::in_ms(std::min<std::int64_t>(settings_.timeout_ms / 3, 2'000));
   const auto arrived = store_->read(keys("rank"));
   std::vector<std::string> acknowledgements;
   for (std::size_t rank = 0; rank < arrived.size(); ++rank)
-    if (arrived[rank]) acknowledgements.push_back(prefix_ + "seen/" + std::to_string(rank));
-  while (!acknowledgements.empty() && !store_->contains(acknowledgements) && !deadline.passed())
-    std::this_thread::sleep_for(kPoll);
+    if (arrived[rank] || code != ErrorCode::kTimeout)
+      acknowledgements.push_back(prefix_ + "seen/" + std::to_string(rank));
+  while (!store_->contains(acknowledgements) && !deadline.passed()) std::this_thread::sleep_for(kPoll);
+}
+
+void Rendezvous::acknowledge() {
+  if (!duplicate_) store_->set(prefix_ + "seen/" + std::to_string(settings_.env.rank), "1");
 }
 
 }  // namespace thinwire::comm

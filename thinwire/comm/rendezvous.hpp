@@ -57,6 +57,7 @@ class Rendezvous {
   std::shared_ptr<void> hosted() const { return hosted_; }
 
  private:
+  std::vector<RankCard> join_once();
   void enter_job();  // sets prefix_
   void check_size();
   std::string choose_address() const;
@@ -65,7 +66,8 @@ class Rendezvous {
   void check_hosts(std::vector<RankCard>& cards) const;
   void throw_reported();
   std::vector<std::string> keys(const std::string& name) const;
-  void linger();
+  void linger(ErrorCode code);
+  void acknowledge();
   std::string store_name() const;
 
   RendezvousSettings settings_;
@@ -75,6 +77,9 @@ class Rendezvous {
   std::unique_ptr<Store> store_;
   std::string prefix_;
   std::optional<Error> reported_;  // what another rank has published
+  int epoch_ = 0;                  // how often this process has met others before
+  std::string nonce_;              // of this meeting
+  bool duplicate_ = false;         // another process holds this rank and must read reports itself
   std::string me_;                 // "rank 2 (host b, pid 4711)"
 };
 

@@ -1,4 +1,5 @@
-// The compressed all-reduce: two hops of encoded chunks (1-bit Adam, Tang et al. 2021, section 4.2; gather-scatter form).
+// The compressed all-reduce: two hops of encoded chunks (1-bit Adam, Tang et al. 2021, section 4.2; gather-scatter
+// form).
 //
 //   hop 1  all-to-all: rank r receives chunk r of everyone       sends sum over r != i of (h + wire(chunk_r)) bytes
 //          the owner adds them and encodes the sum

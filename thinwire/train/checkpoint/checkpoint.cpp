@@ -28,7 +28,9 @@ std::string folder_of(std::int64_t step) {
   return "step-" + std::string(digits.size() < 10 ? 10 - digits.size() : 0, '0') + digits;
 }
 
-fs::path part_of(const fs::path& folder, int rank) { return folder / ("rank-" + std::to_string(rank) + ".twckpt"); }
+fs::path part_of(const fs::path& folder, int rank) {
+  return folder / ("rank-" + std::to_string(rank) + ".twckpt");
+}
 
 std::vector<std::byte> header_of(std::span<const std::byte> payload) {
   std::vector<std::byte> header(kHeaderBytes);
@@ -61,8 +63,8 @@ void make_folder(const fs::path& folder) {
   std::error_code code;
   fs::create_directories(folder, code);
   if (code) {
-    fail(ErrorCode::kIo, {"train::save_checkpoint", "cannot make " + folder.string(), code.message(), "a writable folder",
-                          "another directory"});
+    fail(ErrorCode::kIo, {"train::save_checkpoint", "cannot make " + folder.string(), code.message(),
+                          "a writable folder", "another directory"});
   }
 }
 
@@ -117,7 +119,8 @@ void prune(const fs::path& directory, const std::string& newest, int keep, int r
 void save_checkpoint(const std::string& directory, DataParallel& parallel, const torch::optim::Optimizer& optimizer,
                      const TrainerState& state, int keep) {
   Reducer& reducer = parallel.reducer();
-  if (keep < 1) fail(ErrorCode::kInvalidArgument, {"train::save_checkpoint", "keep", std::to_string(keep), "at least 1", ""});
+  if (keep < 1)
+    fail(ErrorCode::kInvalidArgument, {"train::save_checkpoint", "keep", std::to_string(keep), "at least 1", ""});
   if (reducer.state() != Reducer::State::kIdle) {
     fail(ErrorCode::kState, {"train::save_checkpoint", "a step is open", "a save between backward and step()",
                              "a save after step()", "calling optimizer.step() first"});
@@ -142,7 +145,8 @@ void save_checkpoint(const std::string& directory, DataParallel& parallel, const
     throw;
   }
   together(reducer, "train::save_checkpoint", [&] {
-    if (reducer.world().local_rank() == 0) write_file_atomically((fs::path(directory) / "latest").string(), name + "\n");
+    if (reducer.world().local_rank() == 0)
+      write_file_atomically((fs::path(directory) / "latest").string(), name + "\n");
   });
   prune(directory, name, keep, parallel.rank());
 }
@@ -159,7 +163,8 @@ std::optional<TrainerState> load_checkpoint(const std::string& directory, DataPa
     while (!name.empty() && name.back() == '\n') name.pop_back();
   });
   reducer.run_collective([&](comm::World& world) {
-    require_same_on_all_ranks(world.hop1(), "train::load_checkpoint", {{"latest checkpoint", name.empty() ? "none" : name}});
+    require_same_on_all_ranks(world.hop1(), "train::load_checkpoint",
+                              {{"latest checkpoint", name.empty() ? "none" : name}});
   });
   if (name.empty()) return std::nullopt;
   together(reducer, "train::load_checkpoint", [&] {

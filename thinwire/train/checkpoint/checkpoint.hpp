@@ -1,6 +1,6 @@
-// Checkpoint and resume at the same world size: parameters, buffers, moments, frozen variance, residuals, bucket layout,
-// step and torch's CPU generator. One file per rank, written to a temporary file, synced, renamed; a small file names the
-// complete set last, so that a crash in between leaves the checkpoint before it.
+// Checkpoint and resume at the same world size: parameters, buffers, moments, frozen variance, residuals, bucket
+// layout, step and torch's CPU generator. One file per rank, written to a temporary file, synced, renamed; a small file
+// names the complete set last, so that a crash in between leaves the checkpoint before it.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ struct TrainerState {
 void save_checkpoint(const std::string& directory, DataParallel& parallel, const torch::optim::Optimizer& optimizer,
                      const TrainerState& state, int keep = 2);
 
-// Every rank calls. Returns nothing when the directory holds no complete checkpoint. Afterwards the next step is bit for
-// bit the one that would have followed the save. Throws Error kCorrupt (truncated, checksum), kMismatch (other model,
-// world size, optimizer or settings, naming the first difference).
+// Every rank calls. Returns nothing when the directory holds no complete checkpoint. Afterwards the next step is bit
+// for bit the one that would have followed the save. Throws Error kCorrupt (truncated, checksum), kMismatch (other
+// model, world size, optimizer or settings, naming the first difference).
 std::optional<TrainerState> load_checkpoint(const std::string& directory, DataParallel& parallel,
                                             torch::optim::Optimizer& optimizer);
 

@@ -57,7 +57,8 @@ std::vector<at::Tensor> parameter_tensors(DataParallel& parallel) {
 }
 
 at::Tensor tensor_of(std::span<const float> values) {
-  const at::Tensor tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(at::kFloat));
+  const at::Tensor tensor =
+      at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(at::kFloat));
   std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<float>());
   return tensor;
 }
@@ -120,7 +121,8 @@ void read_progress(torch::serialize::InputArchive& archive, Reducer& reducer) {
   progress.committed_steps = read_int(archive, "committed_steps");
   progress.opened_steps = read_int(archive, "opened_steps");
   progress.ordered = read_int(archive, "ordered") != 0;
-  for (const std::int64_t parameter : read_ints(archive, "order")) progress.order.push_back(static_cast<int>(parameter));
+  for (const std::int64_t parameter : read_ints(archive, "order"))
+    progress.order.push_back(static_cast<int>(parameter));
   reducer.restore(progress);
   std::vector<double> norms;
   for (std::int64_t i = 0; i < read_int(archive, "norm_buckets"); ++i) {
@@ -172,7 +174,8 @@ Restore::Restore(const std::string& bytes, DataParallel& parallel) : impl_(std::
   try {
     impl_->archive.load_from(bytes.data(), bytes.size());
   } catch (const std::exception& error) {
-    fail(ErrorCode::kCorrupt, {kPlace, "the archive in the checkpoint does not open", error.what(), "", "an older one"});
+    fail(ErrorCode::kCorrupt,
+         {kPlace, "the archive in the checkpoint does not open", error.what(), "", "an older one"});
   }
   if (!impl_->archive.try_read("format", value) || !value.isString() || value.toStringRef() != kFormat) {
     fail(ErrorCode::kMismatch, {kPlace, "format", value.isString() ? value.toStringRef() : "another archive", kFormat,
@@ -193,7 +196,8 @@ TrainerState Restore::apply(DataParallel& parallel, torch::optim::Optimizer& opt
   std::vector<at::Tensor> parameters = parameter_tensors(parallel);
   read_tensors(archive, "x", reducer.parameters(), parameters);
   std::vector<at::Tensor> buffers = parallel.module().buffers();
-  for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_(read_tensor(archive, "buffer_" + std::to_string(i)));
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    buffers[i].copy_(read_tensor(archive, "buffer_" + std::to_string(i)));
   torch::serialize::InputArchive nested;
   if (!archive.try_read("optimizer", nested)) {
     fail(ErrorCode::kCorrupt, {kPlace, "entry optimizer", "nothing", "an archive", "an older checkpoint"});

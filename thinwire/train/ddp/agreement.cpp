@@ -100,9 +100,8 @@ void require_same_state(comm::Group& group, std::int64_t step, const std::vector
     std::map<std::int64_t, std::vector<int>> ranks;  // by hash
     for (int rank = 0; rank < group.size(); ++rank) ranks[all[rank][i]].push_back(rank);
     if (ranks.size() == 1) continue;
-    const auto majority = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-      return a.second.size() < b.second.size();
-    });
+    const auto majority = std::max_element(
+        ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
     std::string odd;
     for (const auto& [hash, some] : ranks) {
       if (hash == majority->first) continue;
@@ -111,8 +110,8 @@ void require_same_state(comm::Group& group, std::int64_t step, const std::vector
     const bool verdict = majority->second.size() * 2 > static_cast<std::size_t>(group.size());
     fail(ErrorCode::kMismatch,
          {"train::parity", "state has diverged at step " + std::to_string(step) + ": " + hashes[i].name,
-          verdict ? "other bits on rank " + odd : "bits that differ between ranks, no majority", "the same bits on every rank",
-          "looking for code that changes parameters on one rank only"});
+          verdict ? "other bits on rank " + odd : "bits that differ between ranks, no majority",
+          "the same bits on every rank", "looking for code that changes parameters on one rank only"});
   }
 }
 

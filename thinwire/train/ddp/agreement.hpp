@@ -16,7 +16,8 @@ struct Fact {
 };
 
 // Collective. Compares a hash first, with messages of one size, so that no collective ever sees two sizes; only when it
-// differs the texts travel. Throws Error kMismatch on every rank, naming the first fact that differs and each rank's value.
+// differs the texts travel. Throws Error kMismatch on every rank, naming the first fact that differs and each rank's
+// value.
 void require_same_on_all_ranks(comm::Group& group, const std::string& place, const std::vector<Fact>& facts);
 
 // Collective. Every rank's text, by rank; they may differ in length.
@@ -27,8 +28,8 @@ struct NamedHash {
   std::uint64_t hash = 0;
 };
 
-// Collective. REQUIRES: the same names on every rank. Throws Error kMismatch naming the first tensor that differs and the
-// ranks that disagree with the majority; with two ranks only that they differ.
+// Collective. REQUIRES: the same names on every rank. Throws Error kMismatch naming the first tensor that differs and
+// the ranks that disagree with the majority; with two ranks only that they differ.
 void require_same_state(comm::Group& group, std::int64_t step, const std::vector<NamedHash>& hashes);
 
 }  // namespace thinwire::train

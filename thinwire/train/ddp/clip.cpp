@@ -8,7 +8,9 @@ namespace {
 // Share of the old value in the smoothed one: short, since norms drift fast early in training.
 constexpr double kKeep = 0.7;
 
-double smoothed(double before, double now) { return before > 0 ? kKeep * before + (1 - kKeep) * now : now; }
+double smoothed(double before, double now) {
+  return before > 0 ? kKeep * before + (1 - kKeep) * now : now;
+}
 
 }  // namespace
 

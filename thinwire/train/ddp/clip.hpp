@@ -11,8 +11,8 @@ inline float clip_factor(double norm, double max_norm) {
 }
 
 // Predicts the norm of the mean gradient while the gradient is still arriving, from the part that a rank has of one
-// bucket: norm = smoothed norm * |bucket now| / smoothed |bucket|. A spike shows in the bucket, so it is clipped in its own
-// step. Not thread safe; each rank predicts for itself.
+// bucket: norm = smoothed norm * |bucket now| / smoothed |bucket|. A spike shows in the bucket, so it is clipped in its
+// own step. Not thread safe; each rank predicts for itself.
 class NormPredictor {
  public:
   explicit NormPredictor(std::size_t buckets = 0) : bucket_norms_(buckets, 0.0) {}
@@ -21,7 +21,8 @@ class NormPredictor {
   bool ready() const { return norm_ > 0; }
   // REQUIRES: ready().
   double predict(std::size_t bucket, double bucket_norm) const;
-  // After the step, with the norm of the mean gradient and this rank's norm of every bucket. Not called for skipped steps.
+  // After the step, with the norm of the mean gradient and this rank's norm of every bucket. Not called for skipped
+  // steps.
   void observe(double norm, const std::vector<double>& bucket_norms);
 
   double norm() const { return norm_; }

@@ -13,8 +13,8 @@ namespace thinwire::train {
 
 class CommThread {
  public:
-  // `in_flight` (how many exchanges have been started and not ended) and `advance` (ends one more step of the oldest) are
-  // called on the thread. A job waits while `max_in_flight` exchanges are under way.
+  // `in_flight` (how many exchanges have been started and not ended) and `advance` (ends one more step of the oldest)
+  // are called on the thread. A job waits while `max_in_flight` exchanges are under way.
   struct Pipeline {
     std::function<int()> in_flight;
     std::function<void()> advance;

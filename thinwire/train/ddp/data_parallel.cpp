@@ -8,6 +8,7 @@
 #include "thinwire/train/ddp/agreement.hpp"
 #include "thinwire/train/ddp/parameters.hpp"
 #include "thinwire/train/ddp/reducer.hpp"
+#include "thinwire/train/ddp/waiting_scope.hpp"
 #include "thinwire/train/optim/bucketed.hpp"
 #include "thinwire/watch/jsonl.hpp"
 
@@ -45,8 +46,8 @@ std::vector<Fact> facts_of(const std::vector<Parameter>& parameters, const torch
                           {"setting broadcast_buffers", settings.broadcast_buffers ? "true" : "false"},
                           {"setting parity_every", std::to_string(settings.parity_every)}};
   for (const Parameter& parameter : parameters) {
-    facts.push_back({"parameter " + parameter.name, c10::str(parameter.tensor.sizes(), " ", parameter.tensor.dtype(), " ",
-                                                             to_string(parameter.kind))});
+    facts.push_back({"parameter " + parameter.name, c10::str(parameter.tensor.sizes(), " ", parameter.tensor.dtype(),
+                                                             " ", to_string(parameter.kind))});
   }
   for (const auto& buffer : module.named_buffers()) {
     facts.push_back({"buffer " + buffer.key(), c10::str(buffer.value().sizes(), " ", buffer.value().dtype())});
@@ -56,7 +57,8 @@ std::vector<Fact> facts_of(const std::vector<Parameter>& parameters, const torch
 
 std::string log_path(std::string path, int rank) {
   const std::string mark = "{rank}";
-  if (const std::size_t at = path.find(mark); at != std::string::npos) path.replace(at, mark.size(), std::to_string(rank));
+  if (const std::size_t at = path.find(mark); at != std::string::npos)
+    path.replace(at, mark.size(), std::to_string(rank));
   return path;
 }
 
@@ -74,6 +76,7 @@ std::vector<Parameter> agreed_parameters(const torch::nn::Module& module, comm::
     refused = std::current_exception();
     facts = {{"model and settings", error.what()}};
   }
+  const WaitingScope waiting(world.progress());
   require_same_on_all_ranks(world.hop1(), kPlace, facts);
   if (refused) std::rethrow_exception(refused);
   const at::NoGradGuard no_grad;
@@ -87,7 +90,9 @@ std::vector<Parameter> agreed_parameters(const torch::nn::Module& module, comm::
 
 struct DataParallel::Impl {
   Impl(torch::nn::Module& wrapped, comm::World& the_world, DataParallelSettings the_settings)
-      : module(wrapped), world(the_world), settings(std::move(the_settings)),
+      : module(wrapped),
+        world(the_world),
+        settings(std::move(the_settings)),
         reducer(agreed_parameters(module, world, settings), module.buffers(), world, settings) {
     reducer.set_routes(gradient_routes(reducer.parameters(), settings.codec, true));
     if (!settings.step_log.empty()) {
@@ -120,14 +125,28 @@ DataParallel::DataParallel(torch::nn::Module& module, comm::World& world, DataPa
 
 DataParallel::~DataParallel() = default;
 
-int DataParallel::rank() const { return impl_->world.rank(); }
-int DataParallel::size() const { return impl_->world.size(); }
-torch::nn::Module& DataParallel::module() const { return impl_->module; }
-const DataParallelSettings& DataParallel::settings() const { return impl_->settings; }
+int DataParallel::rank() const {
+  return impl_->world.rank();
+}
+int DataParallel::size() const {
+  return impl_->world.size();
+}
+torch::nn::Module& DataParallel::module() const {
+  return impl_->module;
+}
+const DataParallelSettings& DataParallel::settings() const {
+  return impl_->settings;
+}
 
-DataParallel::NoSync::NoSync(Reducer& reducer) : reducer_(reducer), before_(reducer.sync()) { reducer_.set_sync(false); }
-DataParallel::NoSync::~NoSync() { reducer_.set_sync(before_); }
-DataParallel::NoSync DataParallel::no_sync() { return NoSync(impl_->reducer); }
+DataParallel::NoSync::NoSync(Reducer& reducer) : reducer_(reducer), before_(reducer.sync()) {
+  reducer_.set_sync(false);
+}
+DataParallel::NoSync::~NoSync() {
+  reducer_.set_sync(before_);
+}
+DataParallel::NoSync DataParallel::no_sync() {
+  return NoSync(impl_->reducer);
+}
 
 bool DataParallel::commit() {
   const StepOutcome* outcome = impl_->reducer.outcome();
@@ -147,7 +166,8 @@ void DataParallel::sync_buffers() {
 
 void DataParallel::all_reduce_mean(at::Tensor values) {
   if (!values.is_contiguous() || !values.is_floating_point()) {
-    fail(ErrorCode::kInvalidArgument, {"train::all_reduce_mean", "tensor", c10::str(values.dtype(), values.is_contiguous() ? "" : ", not contiguous"),
+    fail(ErrorCode::kInvalidArgument, {"train::all_reduce_mean", "tensor",
+                                       c10::str(values.dtype(), values.is_contiguous() ? "" : ", not contiguous"),
                                        "a contiguous tensor of float32 or float64", ""});
   }
   const at::NoGradGuard no_grad;
@@ -161,14 +181,22 @@ void DataParallel::barrier() {
   impl_->reducer.run_collective([](comm::World& world) { world.hop1().barrier({"barrier"})->wait(); });
 }
 
-std::int64_t DataParallel::join(const std::function<void()>& step) { return impl_->reducer.join(step); }
-const schema::StepReport& DataParallel::last_step() const { return impl_->reducer.last_report(); }
+std::int64_t DataParallel::join(const std::function<void()>& step) {
+  return impl_->reducer.join(step);
+}
+const schema::StepReport& DataParallel::last_step() const {
+  return impl_->reducer.last_report();
+}
 
 std::int64_t DataParallel::sent_bytes() const {
   return impl_->world.hop1().counters().total() + impl_->world.hop2().counters().total();
 }
 
-watch::Timeline& DataParallel::timeline() { return impl_->reducer.timeline(); }
-Reducer& DataParallel::reducer() { return impl_->reducer; }
+watch::Timeline& DataParallel::timeline() {
+  return impl_->reducer.timeline();
+}
+Reducer& DataParallel::reducer() {
+  return impl_->reducer;
+}
 
 }  // namespace thinwire::train

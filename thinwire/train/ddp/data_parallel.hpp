@@ -37,16 +37,16 @@ enum class ClipMode {
 };
 
 struct DataParallelSettings {
-  std::string codec = "fp32";                  // how body gradients travel under Sgd and AdamW: fp32, bf16, int8, int4
-  std::int64_t bucket_bytes = 4 << 20;         // fp32 bytes; larger: fewer messages, less overlap; at most 25 MiB
-  std::int64_t first_bucket_bytes = 1 << 20;   // smaller, so that the exchange starts early
-  double max_grad_norm = 0;                    // clip the norm of the mean gradient; 0: off
-  ClipMode clip_mode = ClipMode::kExact;       // kPredicted when exposed communication matters more than the exact norm
-  bool broadcast_buffers = true;               // rank 0's buffers (batch-norm statistics) to all ranks, once a step
-  std::int64_t parity_every = 0;               // compare a hash of all state across ranks every so many steps; 0: never
+  std::string codec = "fp32";                 // how body gradients travel under Sgd and AdamW: fp32, bf16, int8, int4
+  std::int64_t bucket_bytes = 4 << 20;        // fp32 bytes; larger: fewer messages, less overlap; at most 25 MiB
+  std::int64_t first_bucket_bytes = 1 << 20;  // smaller, so that the exchange starts early
+  double max_grad_norm = 0;                   // clip the norm of the mean gradient; 0: off
+  ClipMode clip_mode = ClipMode::kExact;      // kPredicted when exposed communication matters more than the exact norm
+  bool broadcast_buffers = true;              // rank 0's buffers (batch-norm statistics) to all ranks, once a step
+  std::int64_t parity_every = 0;              // compare a hash of all state across ranks every so many steps; 0: never
   std::vector<std::string> dense_parameters = {};      // names (or prefixes ending in '.') that always travel as fp32
   std::vector<std::string> embedding_parameters = {};  // names that travel as int8 rows, like Embedding weights
-  std::string step_log = {};                        // file for one JSON line per step and rank; "{rank}" is replaced
+  std::string step_log = {};                           // file for one JSON line per step and rank; "{rank}" is replaced
 };
 
 class DataParallel {
@@ -87,8 +87,8 @@ class DataParallel {
   // Rank 0's buffers to all ranks now (before evaluation or a checkpoint).
   void sync_buffers();
 
-  // Collectives for the caller's own numbers; they queue behind the exchange of the open step, so that every rank issues
-  // them in the same order. `values` is replaced by the mean over the ranks. float32 or float64, any shape.
+  // Collectives for the caller's own numbers; they queue behind the exchange of the open step, so that every rank
+  // issues them in the same order. `values` is replaced by the mean over the ranks. float32 or float64, any shape.
   void all_reduce_mean(at::Tensor values);
   void barrier();
 

@@ -1,5 +1,5 @@
-// What happens to one full bucket on the communication thread. Three steps, so that those of neighbouring buckets can be
-// interleaved: the bytes of one travel while the next is encoded.
+// What happens to one full bucket on the communication thread. Three steps, so that those of neighbouring buckets can
+// be interleaved: the bytes of one travel while the next is encoded.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace thinwire::train {
 
 struct ExchangeStep {
   std::int64_t step = 0;
-  float factor = 1.0F;       // multiplies every gradient before it is encoded (clipping)
-  std::uint32_t flags = 0;   // comm::flag bits that this rank adds to the bucket's messages
+  float factor = 1.0F;      // multiplies every gradient before it is encoded (clipping)
+  std::uint32_t flags = 0;  // comm::flag bits that this rank adds to the bucket's messages
   bool measure_residual = false;
 };
 
@@ -44,14 +44,15 @@ class BucketExchange {
 
 struct ExchangeParts {
   const Bucket* bucket = nullptr;
-  int index = 0;                              // of the bucket
+  int index = 0;                                    // of the bucket
   std::vector<GradientState>* gradients = nullptr;  // by parameter
   std::vector<ServerResidual>* server = nullptr;    // this rank's, of this bucket, in piece order; empty when dense
   comm::Group* hop1 = nullptr;
   comm::Group* hop2 = nullptr;
 };
 
-// float32 all-reduce of `flat` (the bucket's elements, then kDenseFlagFloats when `carries_flags`), divided by the ranks.
+// float32 all-reduce of `flat` (the bucket's elements, then kDenseFlagFloats when `carries_flags`), divided by the
+// ranks.
 //   steps 2(n-1)    bytes as comm::Counters says    error: rounding of the sum
 inline constexpr std::int64_t kDenseFlagFloats = 4;
 std::unique_ptr<BucketExchange> make_dense_exchange(const ExchangeParts& parts, at::Tensor flat, bool carries_flags);
@@ -60,7 +61,8 @@ std::unique_ptr<BucketExchange> make_dense_exchange(const ExchangeParts& parts, 
 std::unique_ptr<BucketExchange> make_feedback_exchange(const ExchangeParts& parts,
                                                        std::shared_ptr<const codec::Codec> codec);
 
-// Momentum of 1-bit Adam's second stage. Decodes nothing: `encoded` hands the agreed bytes to the optimizer's fused loop.
+// Momentum of 1-bit Adam's second stage. Decodes nothing: `encoded` hands the agreed bytes to the optimizer's fused
+// loop.
 class MomentumExchange : public BucketExchange {
  public:
   // Bytes of one piece, valid until the bucket's next exchange.

@@ -11,12 +11,15 @@
 #include "thinwire/base/error.hpp"
 #include "thinwire/train/ddp/agreement.hpp"
 #include "thinwire/train/ddp/residual_move.hpp"
+#include "thinwire/train/ddp/waiting_scope.hpp"
 
 namespace thinwire::train {
 namespace {
 
 // Parameters of different kinds or optimizer groups never share a bucket.
-int key_of(const Parameter& parameter) { return parameter.optimizer_group * 4 + static_cast<int>(parameter.kind); }
+int key_of(const Parameter& parameter) {
+  return parameter.optimizer_group * 4 + static_cast<int>(parameter.kind);
+}
 
 std::vector<int> reverse_registration(std::size_t count) {
   std::vector<int> order(count);
@@ -27,7 +30,11 @@ std::vector<int> reverse_registration(std::size_t count) {
 }  // namespace
 
 ExchangeSet::ExchangeSet(const std::vector<Parameter>& parameters, comm::World& world, BucketSizes sizes)
-    : parameters_(parameters), world_(world), sizes_(sizes), routes_(parameters.size()), gradients_(parameters.size()),
+    : parameters_(parameters),
+      world_(world),
+      sizes_(sizes),
+      routes_(parameters.size()),
+      gradients_(parameters.size()),
       slots_(parameters.size()) {
   cut(reverse_registration(parameters.size()), routes_);
 }
@@ -44,10 +51,14 @@ int ExchangeSet::any_parameter(int bucket) const {
 }
 
 void ExchangeSet::cut(const std::vector<int>& order, std::vector<ParameterRoute> routes) {
+  const WaitingScope waiting(world_.progress());
   routes_ = std::move(routes);
   keys_.clear();
   for (const Parameter& parameter : parameters_) keys_.push_back(key_of(parameter));
-  LayoutRequest request{.parameters = {}, .order = order, .ranks = world_.size(), .bucket_bytes = sizes_.bucket_bytes,
+  LayoutRequest request{.parameters = {},
+                        .order = order,
+                        .ranks = world_.size(),
+                        .bucket_bytes = sizes_.bucket_bytes,
                         .first_bucket_bytes = sizes_.first_bucket_bytes};
   for (std::size_t i = 0; i < parameters_.size(); ++i) request.parameters.push_back({parameters_[i].numel(), keys_[i]});
   const Layout before = std::exchange(layout_, cut_layout(request));
@@ -85,8 +96,8 @@ std::vector<ServerResidual> ExchangeSet::server_of(int bucket, std::vector<Serve
     const auto found = std::find_if(old.begin(), old.end(), [&](const ServerResidual& one) {
       return one.residual != nullptr && one.piece == piece;
     });
-    residuals.push_back({piece, found != old.end() ? std::move(found->residual)
-                                                   : std::make_unique<codec::ErrorFeedback>(piece.numel)});
+    residuals.push_back(
+        {piece, found != old.end() ? std::move(found->residual) : std::make_unique<codec::ErrorFeedback>(piece.numel)});
   }
   return residuals;
 }

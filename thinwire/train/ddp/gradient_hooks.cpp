@@ -49,9 +49,13 @@ void GradientHooks::hook_thawed() {
   }
 }
 
-bool GradientHooks::hooked(int parameter) const { return static_cast<bool>(impl_->hooks[parameter].accumulator); }
+bool GradientHooks::hooked(int parameter) const {
+  return static_cast<bool>(impl_->hooks[parameter].accumulator);
+}
 
-int current_backward() { return torch::autograd::get_current_graph_task_id(); }
+int current_backward() {
+  return torch::autograd::get_current_graph_task_id();
+}
 
 void after_backward(std::function<void()> callback) {
   torch::autograd::Engine::get_default_engine().queue_callback(std::move(callback));

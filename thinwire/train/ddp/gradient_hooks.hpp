@@ -11,8 +11,8 @@
 
 namespace thinwire::train {
 
-// Post-hooks on the gradient accumulators: they fire after accumulation, on the thread that runs backward, and not under
-// autograd::grad. The accumulators are held, or the hooks would be lost; hooks are removed in the destructor.
+// Post-hooks on the gradient accumulators: they fire after accumulation, on the thread that runs backward, and not
+// under autograd::grad. The accumulators are held, or the hooks would be lost; hooks are removed in the destructor.
 class GradientHooks {
  public:
   // `incoming` is what autograd was given to accumulate; it may share memory with the gradient.

@@ -24,7 +24,9 @@ void append(std::vector<Piece>& pieces, const Piece& piece) {
   }
 }
 
-std::int64_t units_in(std::int64_t elements) { return (elements + kUnitElements - 1) / kUnitElements; }
+std::int64_t units_in(std::int64_t elements) {
+  return (elements + kUnitElements - 1) / kUnitElements;
+}
 
 // Deals the units of a bucket in order, ceil(units / ranks) to each owner.
 std::vector<std::vector<Piece>> deal(const std::vector<Piece>& ranges, int ranks) {
@@ -87,7 +89,9 @@ class Cutter {
 
 }  // namespace
 
-Layout cut_layout(const LayoutRequest& request) { return Cutter(request).cut(); }
+Layout cut_layout(const LayoutRequest& request) {
+  return Cutter(request).cut();
+}
 
 std::uint64_t layout_hash(const Layout& layout) {
   std::vector<std::int64_t> words{layout.ranks, static_cast<std::int64_t>(layout.buckets.size())};

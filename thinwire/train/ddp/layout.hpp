@@ -1,8 +1,8 @@
 // How gradients are cut into buckets and buckets into the chunks that ranks own. Pure arithmetic, no tensors.
 //
 // Buckets and chunks are made of units: kUnitElements elements cut inside each parameter from its first one (the last
-// unit of a parameter may be short). A unit is a multiple of every codec's block, so neither a cut nor a change of codec
-// changes what a block becomes.
+// unit of a parameter may be short). A unit is a multiple of every codec's block, so neither a cut nor a change of
+// codec changes what a block becomes.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct Piece {
 };
 
 struct Bucket {
-  int key = 0;                             // buckets with the same key share dtype, device, kind and optimizer group
-  std::int64_t begin = 0;                  // first element within the key's gradient memory
+  int key = 0;             // buckets with the same key share dtype, device, kind and optimizer group
+  std::int64_t begin = 0;  // first element within the key's gradient memory
   std::int64_t elements = 0;
   std::vector<std::vector<Piece>> chunks;  // by owner, one per rank; the last may be short or empty
 };
@@ -39,7 +39,7 @@ struct LayoutRequest {
   std::vector<LayoutItem> parameters;
   std::vector<int> order;  // parameters in the order in which their gradients arrive
   int ranks = 1;
-  std::int64_t bucket_bytes = 4 << 20;        // of fp32 gradients
+  std::int64_t bucket_bytes = 4 << 20;  // of fp32 gradients
   std::int64_t first_bucket_bytes = 1 << 20;
 };
 

@@ -1,9 +1,9 @@
 // The norm of the mean gradient without the mean gradient: a signed hash sketch (Alon, Matias and Szegedy, JCSS 58(1),
-// 1999; Charikar, Chen and Farach-Colton, TCS 312(1), 2004). Linear: the sketch of a sum is the sum of sketches, so ranks
-// add theirs up with one all-reduce of 16 KiB.
+// 1999; Charikar, Chen and Farach-Colton, TCS 312(1), 2004). Linear: the sketch of a sum is the sum of sketches, so
+// ranks add theirs up with one all-reduce of 16 KiB.
 //
-// Element i of parameter p goes to lane i % kLanes with a sign that depends on (p, i) only. |sketch| estimates |gradient|
-// without bias in the square and with a relative standard deviation of sqrt(2 / kLanes) / 2 = 1.1 %.
+// Element i of parameter p goes to lane i % kLanes with a sign that depends on (p, i) only. |sketch| estimates
+// |gradient| without bias in the square and with a relative standard deviation of sqrt(2 / kLanes) / 2 = 1.1 %.
 #pragma once
 
 #include <array>

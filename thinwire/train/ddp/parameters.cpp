@@ -29,21 +29,24 @@ std::vector<bool> named_by(const std::vector<std::string>& rules, const std::vec
       named[i] = found = true;
     }
     if (!found) {
-      fail(ErrorCode::kInvalidArgument, {kPlace, "name of a parameter in the settings", rule,
-                                         "a parameter of the module, or a prefix that ends in '.'",
-                                         "printing module.named_parameters()"});
+      fail(ErrorCode::kInvalidArgument,
+           {kPlace, "name of a parameter in the settings", rule,
+            "a parameter of the module, or a prefix that ends in '.'", "printing module.named_parameters()"});
     }
   }
   return named;
 }
 
-void check_supported(const std::string& name, const at::Tensor& tensor) {
+void check_supported(const std::string& name, const at::Tensor& tensor, const at::Device& device) {
   const auto refuse = [&](const std::string& got, const std::string& want) {
     fail(ErrorCode::kInvalidArgument, {kPlace, "parameter " + name, got, want, ""});
   };
   if (tensor.layout() != at::kStrided) refuse("a sparse tensor", "a dense one");
   if (tensor.scalar_type() != at::kFloat) {
     refuse(std::string("dtype ") + c10::toString(tensor.scalar_type()), "Float (train in float32, or autocast)");
+  }
+  if (tensor.device() != device) {
+    refuse("device " + tensor.device().str(), device.str() + ", where the first parameter is");
   }
   if (!tensor.is_contiguous()) refuse("a tensor that is not contiguous", "contiguous memory: parameter.contiguous()");
 }
@@ -81,9 +84,12 @@ ParameterKind kind_of(const at::Tensor& tensor, const Owners& owners) {
 
 const char* to_string(ParameterKind kind) {
   switch (kind) {
-    case ParameterKind::kDense: return "dense";
-    case ParameterKind::kEmbedding: return "embedding";
-    case ParameterKind::kBody: return "body";
+    case ParameterKind::kDense:
+      return "dense";
+    case ParameterKind::kEmbedding:
+      return "embedding";
+    case ParameterKind::kBody:
+      return "body";
   }
   return "unknown";
 }
@@ -95,11 +101,12 @@ std::vector<Parameter> collect_parameters(const torch::nn::Module& module, const
   for (const auto& item : module.named_parameters()) {
     const at::Tensor& tensor = item.value();
     if (!tensor.defined() || tensor.numel() == 0 || !seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
-    check_supported(item.key(), tensor);
+    check_supported(item.key(), tensor, parameters.empty() ? tensor.device() : parameters.front().tensor.device());
     parameters.push_back({item.key(), tensor, kind_of(tensor, owners), 0});
   }
   if (parameters.empty()) {
-    fail(ErrorCode::kInvalidArgument, {kPlace, "a module without parameters", "", "", "register_parameter or register_module"});
+    fail(ErrorCode::kInvalidArgument,
+         {kPlace, "a module without parameters", "", "", "register_parameter or register_module"});
   }
   const std::vector<bool> dense = named_by(rules.dense, parameters);
   const std::vector<bool> embedding = named_by(rules.embedding, parameters);

@@ -12,6 +12,7 @@
 #include "thinwire/base/error.hpp"
 #include "thinwire/base/hash.hpp"
 #include "thinwire/base/log.hpp"
+#include "thinwire/train/ddp/waiting_scope.hpp"
 
 namespace thinwire::train {
 namespace {
@@ -23,7 +24,8 @@ ClipSettings clip_settings(const DataParallelSettings& settings) {
 // True when writing into `gradient` could change a tensor that autograd still uses.
 bool shares_memory(const at::Tensor& gradient, const at::Tensor& incoming) {
   std::size_t own = 1;
-  if (incoming.defined() && incoming.has_storage() && incoming.unsafeGetTensorImpl() != gradient.unsafeGetTensorImpl() &&
+  if (incoming.defined() && incoming.has_storage() &&
+      incoming.unsafeGetTensorImpl() != gradient.unsafeGetTensorImpl() &&
       incoming.storage().is_alias_of(gradient.storage())) {
     own = 2;
   }
@@ -38,12 +40,19 @@ bool aliases(const at::Tensor& a, const at::Tensor& b) {
 
 Reducer::Reducer(std::vector<Parameter> parameters, std::vector<at::Tensor> buffers, comm::World& world,
                  const DataParallelSettings& settings)
-    : world_(world), settings_(settings), parameters_(std::move(parameters)), buffers_(std::move(buffers)),
+    : world_(world),
+      settings_(settings),
+      parameters_(std::move(parameters)),
+      buffers_(std::move(buffers)),
       exchanges_(parameters_, world, {settings.bucket_bytes, settings.first_bucket_bytes}),
       pipeline_(exchanges_, world, timeline_, clip_settings(settings)),
+      streams_(make_stream_order(parameters_.front().tensor.device())),
       thread_({.in_flight = [this] { return pipeline_.in_flight(); }, .advance = [this] { pipeline_.advance(); }}),
-      wanted_(parameters_.size()), arrived_(parameters_.size()), undefined_(parameters_.size()),
-      used_(parameters_.size(), 1), woke_(parameters_.size()) {
+      wanted_(parameters_.size()),
+      arrived_(parameters_.size()),
+      undefined_(parameters_.size()),
+      used_(parameters_.size(), 1),
+      woke_(parameters_.size()) {
   hooks_ = std::make_unique<GradientHooks>(
       parameters_, [this](int parameter, const at::Tensor& incoming) { on_gradient(parameter, incoming); });
 }
@@ -85,7 +94,16 @@ void Reducer::guard(const std::function<void()>& work) {
 
 void Reducer::run_collective(const std::function<void(comm::World&)>& work) {
   require_alive();
-  guard([&] { thread_.run([&] { work(world_); }); });
+  streams_->gradients_recorded();
+  guard([&] {
+    thread_.run([&] {
+      streams_->enter();
+      const WaitingScope waiting(world_.progress());
+      work(world_);
+      streams_->exchange_recorded();
+    });
+  });
+  streams_->wait_for_exchange();
 }
 
 // ---- a step, from the first hook to the end of backward
@@ -141,7 +159,8 @@ void Reducer::count_remaining() {
   }
 }
 
-// Brings .grad to where the exchange reads and writes it: the bucket's memory on the dense route, else memory of its own.
+// Brings .grad to where the exchange reads and writes it: the bucket's memory on the dense route, else memory of its
+// own.
 void Reducer::take_gradient(int parameter, const at::Tensor& incoming) {
   at::Tensor& gradient = parameters_[parameter].tensor.mutable_grad();
   const at::Tensor& slot = exchanges_.slot(parameter);
@@ -157,6 +176,7 @@ void Reducer::take_gradient(int parameter, const at::Tensor& incoming) {
     gradient = gradient.detach().clone(at::MemoryFormat::Contiguous);
   }
   state.source = gradient;
+  streams_->share(gradient);
 }
 
 void Reducer::mark_arrived(int parameter) {
@@ -169,9 +189,17 @@ void Reducer::mark_arrived(int parameter) {
 void Reducer::hand_over_ready() {
   const int last = static_cast<int>(remaining_.size()) - 1;
   while (next_bucket_ < last && remaining_[next_bucket_] == 0) {
-    thread_.post([this, bucket = next_bucket_] { pipeline_.on_bucket(bucket, 0); });
+    hand_over(next_bucket_, 0);
     ++next_bucket_;
   }
+}
+
+void Reducer::hand_over(int bucket, std::uint32_t flags) {
+  streams_->gradients_recorded();
+  thread_.post([this, bucket, flags] {
+    streams_->enter();
+    pipeline_.on_bucket(bucket, flags);
+  });
 }
 
 void Reducer::on_backward_end() {
@@ -200,10 +228,7 @@ void Reducer::take_missing_gradients() {
 
 void Reducer::hand_over_rest(std::uint32_t flags) {
   const int last = static_cast<int>(remaining_.size()) - 1;
-  for (; next_bucket_ <= last; ++next_bucket_) {
-    const std::uint32_t added = next_bucket_ == last ? flags : 0;
-    thread_.post([this, bucket = next_bucket_, added] { pipeline_.on_bucket(bucket, added); });
-  }
+  for (; next_bucket_ <= last; ++next_bucket_) hand_over(next_bucket_, next_bucket_ == last ? flags : 0);
 }
 
 void Reducer::finish_exchange(std::uint32_t flags) {
@@ -213,10 +238,13 @@ void Reducer::finish_exchange(std::uint32_t flags) {
     hand_over_rest(flags | (some_unused ? comm::flag::kUnused : 0));
     thread_.run([this] {
       pipeline_.conclude();
+      const WaitingScope waiting(world_.progress());
       agree_on_masks();
       if (settings_.broadcast_buffers) broadcast_buffers();
+      streams_->exchange_recorded();
     });
   });
+  streams_->wait_for_exchange();
   restore_undefined_gradients();
   exposed_s_ = monotonic_seconds() - begin;
   state_ = State::kExchanged;
@@ -249,8 +277,14 @@ void Reducer::restore_undefined_gradients() {
 // Backward has thrown: the other ranks wait for our buckets, so they get them with a flag that makes everyone skip.
 void Reducer::drop_open_step() {
   const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;  // the next backward may have begun to accumulate: the exchange must not add to it
+  for (const Parameter& parameter : parameters_) {
+    const at::Tensor& gradient = parameter.tensor.grad();
+    gradients.push_back(gradient.defined() ? gradient.detach().clone() : at::Tensor());
+  }
   take_missing_gradients();
   finish_exchange(comm::flag::kActive | comm::flag::kDropped);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].tensor.mutable_grad() = gradients[i];
 }
 
 // ---- between backward and the next one
@@ -284,7 +318,8 @@ void Reducer::adopt_arrival_order() {
                                 "place, call register_parameter with the shared tensor");
   }
   run_collective([this](comm::World& world) {
-    const at::Tensor order = at::empty({static_cast<std::int64_t>(arrival_.size())}, at::TensorOptions().dtype(at::kInt));
+    const at::Tensor order =
+        at::empty({static_cast<std::int64_t>(arrival_.size())}, at::TensorOptions().dtype(at::kInt));
     std::copy(arrival_.begin(), arrival_.end(), order.mutable_data_ptr<int>());
     world.hop1().broadcast(order, 0, {"arrival order"})->wait();
     const int* first = order.const_data_ptr<int>();
@@ -368,7 +403,8 @@ std::int64_t Reducer::join(const std::function<void()>& step) {
 // On the communication thread. One message per dtype.
 void Reducer::broadcast_buffers() {
   if (world_.size() == 1) return;
-  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kLong, at::kInt, at::kHalf, at::kBFloat16, at::kBool}) {
+  for (const at::ScalarType dtype :
+       {at::kFloat, at::kDouble, at::kLong, at::kInt, at::kHalf, at::kBFloat16, at::kBool}) {
     std::vector<at::Tensor> some;
     std::copy_if(buffers_.begin(), buffers_.end(), std::back_inserter(some),
                  [&](const at::Tensor& buffer) { return buffer.scalar_type() == dtype && buffer.numel() > 0; });
@@ -432,7 +468,9 @@ void Reducer::make_report(double update_s) {
 // ---- checkpoints
 
 Reducer::Progress Reducer::progress() const {
-  return {.committed_steps = committed_steps_, .opened_steps = opened_steps_, .ordered = ordered_,
+  return {.committed_steps = committed_steps_,
+          .opened_steps = opened_steps_,
+          .ordered = ordered_,
           .order = exchanges_.layout().order};
 }
 

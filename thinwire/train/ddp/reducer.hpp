@@ -1,5 +1,5 @@
-// Averages gradients over the ranks while backward runs. Optimizers take the result with `outcome` and end the step with
-// `commit`; everything before that changes no committed state (docs/algorithms.md, "Transactions").
+// Averages gradients over the ranks while backward runs. Optimizers take the result with `outcome` and end the step
+// with `commit`; everything before that changes no committed state (docs/algorithms.md, "Transactions").
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,6 +18,7 @@
 #include "thinwire/train/ddp/exchange_set.hpp"
 #include "thinwire/train/ddp/gradient_hooks.hpp"
 #include "thinwire/train/ddp/step_pipeline.hpp"
+#include "thinwire/train/ddp/stream_order.hpp"
 #include "thinwire/watch/timeline.hpp"
 
 namespace thinwire::train {
@@ -58,8 +59,8 @@ class Reducer {
   enum class State { kIdle, kBackward, kExchanged };
   State state() const { return state_; }
 
-  // The step that waits to be taken, or nothing when there was no backward since the last one. A step that backward left
-  // open (an exception) is dropped here, on every rank.
+  // The step that waits to be taken, or nothing when there was no backward since the last one. A step that backward
+  // left open (an exception) is dropped here, on every rank.
   const StepOutcome* outcome();
   // A rank anywhere has a gradient for this parameter in this step.
   bool used(int parameter) const { return used_[parameter] != 0; }
@@ -107,6 +108,7 @@ class Reducer {
   void take_gradient(int parameter, const at::Tensor& incoming);
   void take_missing_gradients();
   void mark_arrived(int parameter);
+  void hand_over(int bucket, std::uint32_t flags);
   void hand_over_ready();
   void hand_over_rest(std::uint32_t flags);
   void finish_exchange(std::uint32_t flags);
@@ -125,6 +127,7 @@ class Reducer {
   watch::Timeline timeline_;
   ExchangeSet exchanges_;
   StepPipeline pipeline_;
+  std::unique_ptr<StreamOrder> streams_;
   CommThread thread_;
   std::unique_ptr<GradientHooks> hooks_;
 
@@ -136,13 +139,13 @@ class Reducer {
   std::int64_t opened_steps_ = 0;
   std::int64_t committed_steps_ = 0;
   std::vector<ParameterRoute> wanted_;
-  std::vector<int> arrival_;                   // parameters in the order of this step's hooks
-  std::vector<char> arrived_;                  // by parameter
-  std::vector<char> undefined_;                // by parameter: .grad was undefined before we pointed it somewhere
-  std::vector<std::vector<int>> buckets_of_;   // by parameter
-  std::vector<int> remaining_;                 // by bucket: parameters that have not arrived
+  std::vector<int> arrival_;                  // parameters in the order of this step's hooks
+  std::vector<char> arrived_;                 // by parameter
+  std::vector<char> undefined_;               // by parameter: .grad was undefined before we pointed it somewhere
+  std::vector<std::vector<int>> buckets_of_;  // by parameter
+  std::vector<int> remaining_;                // by bucket: parameters that have not arrived
   int next_bucket_ = 0;
-  std::vector<std::uint8_t> used_, woke_;      // by parameter, agreed between ranks
+  std::vector<std::uint8_t> used_, woke_;  // by parameter, agreed between ranks
   double exposed_s_ = 0;
   std::int64_t sent_before_ = 0;
   std::string stage_ = "dense";

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "thinwire/base/clock.hpp"
+#include "thinwire/train/ddp/waiting_scope.hpp"
 
 namespace thinwire::train {
 namespace {
@@ -16,7 +17,8 @@ double square_sum(std::span<const float> values) {
   double lanes[8] = {};
   std::size_t i = 0;
   for (; i + 8 <= values.size(); i += 8) {
-    for (std::size_t lane = 0; lane < 8; ++lane) lanes[lane] += static_cast<double>(values[i + lane]) * values[i + lane];
+    for (std::size_t lane = 0; lane < 8; ++lane)
+      lanes[lane] += static_cast<double>(values[i + lane]) * values[i + lane];
   }
   for (; i < values.size(); ++i) lanes[0] += static_cast<double>(values[i]) * values[i];
   double sum = 0;
@@ -31,7 +33,9 @@ StepPipeline::StepPipeline(ExchangeSet& exchanges, comm::World& world, watch::Ti
   forget_predictions();
 }
 
-void StepPipeline::forget_predictions() { predictor_ = NormPredictor(exchanges_.layout().buckets.size()); }
+void StepPipeline::forget_predictions() {
+  predictor_ = NormPredictor(exchanges_.layout().buckets.size());
+}
 
 void StepPipeline::open(std::int64_t step, bool measure_residual) {
   step_ = {.step = step, .measure_residual = measure_residual};
@@ -88,6 +92,7 @@ void StepPipeline::agree_on_norm() {
     for (const double norm : bucket_norms_) norm2 += norm * norm;
     outcome_.norm = std::sqrt(norm2);
   } else {
+    const WaitingScope waiting(world_.progress());
     const at::Tensor lanes = at::from_blob(sketch_.lanes().data(), {NormSketch::kLanes}, at::kFloat);
     world_.hop1().all_reduce(lanes, comm::ReduceOp::kSum, {"norm sketch", step_.step})->wait();
     outcome_.norm = sketch_.norm() / world_.size();
@@ -110,8 +115,8 @@ void StepPipeline::start(int bucket, std::uint32_t flags, float factor) {
   in_flight_.push_back({bucket, false, monotonic_seconds()});
 }
 
-// The owner's part of a bucket comes before the end of the one in front: its second hop then starts earlier, and the order
-// within each hop stays the order of the buckets.
+// The owner's part of a bucket comes before the end of the one in front: its second hop then starts earlier, and the
+// order within each hop stays the order of the buckets.
 void StepPipeline::advance() {
   const auto next = std::find_if(in_flight_.begin(), in_flight_.end(), [](const InFlight& e) { return !e.reduced; });
   if (next != in_flight_.end()) {
@@ -119,6 +124,8 @@ void StepPipeline::advance() {
   } else {
     finish(in_flight_.front());
     in_flight_.pop_front();
+    // The next bucket is the trainer's to bring: a rank that is slow in its backward must not seem to wait.
+    if (in_flight_.empty()) world_.progress().phase = comm::Phase::kComputing;
   }
 }
 
@@ -177,7 +184,8 @@ void StepPipeline::abandon() {
 
 void StepPipeline::record(watch::EventKind kind, int bucket, double begin_s, std::int64_t bytes) {
   const double now = monotonic_seconds();
-  timeline_.record({.kind = kind, .step = step_.step, .bucket = bucket, .begin_s = begin_s, .end_s = now, .bytes = bytes});
+  timeline_.record(
+      {.kind = kind, .step = step_.step, .bucket = bucket, .begin_s = begin_s, .end_s = now, .bytes = bytes});
 }
 
 std::int64_t StepPipeline::sent_bytes() const {

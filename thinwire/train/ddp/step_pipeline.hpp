@@ -27,8 +27,8 @@ struct ClipSettings {
   bool predicted = false;
 };
 
-// Methods are called on the communication thread, except `open` and `outcome`, which the trainer's thread calls while that
-// thread is idle.
+// Methods are called on the communication thread, except `open` and `outcome`, which the trainer's thread calls while
+// that thread is idle.
 class StepPipeline {
  public:
   StepPipeline(ExchangeSet& exchanges, comm::World& world, watch::Timeline& timeline, ClipSettings clip);

@@ -71,9 +71,8 @@ class Feedback final : public BucketExchange {
     GradientState& state = (*pieces_.parts().gradients)[piece.parameter];
     const std::span<const float> gradient = gradient_of(state, piece);
     const std::span<float> pending = pending_of(*state.worker, piece);
-    const codec::EncodeReport result = codec::encode_feedback(pieces_.codec(), gradient, step.factor,
-                                                              committed_of(*state.worker, piece), {&piece.numel, 1},
-                                                              out, pending);
+    const codec::EncodeReport result = codec::encode_feedback(
+        pieces_.codec(), gradient, step.factor, committed_of(*state.worker, piece), {&piece.numel, 1}, out, pending);
     if (step.measure_residual) {
       report_.residual_norm2 += square_sum(pending);
       report_.encoded_norm2 += square_sum(gradient) * step.factor * step.factor;
@@ -86,9 +85,9 @@ class Feedback final : public BucketExchange {
       const std::vector<Piece>& pieces = pieces_.pieces(owner);
       for (std::size_t i = 0; i < pieces.size(); ++i) {
         at::Tensor& mean = (*pieces_.parts().gradients)[pieces[i].parameter].source;
-        pieces_.codec().decode(pieces_.result(owner, i), {&pieces[i].numel, 1},
-                               {mean.mutable_data_ptr<float>() + pieces[i].offset,
-                                static_cast<std::size_t>(pieces[i].numel)});
+        pieces_.codec().decode(
+            pieces_.result(owner, i), {&pieces[i].numel, 1},
+            {mean.mutable_data_ptr<float>() + pieces[i].offset, static_cast<std::size_t>(pieces[i].numel)});
       }
     }
   }

@@ -70,8 +70,8 @@ std::vector<Fact> facts_of(const AdamWSettings& settings, std::size_t group) {
   const auto fact = [&](const char* name, double value) {
     return Fact{name + (" of parameter group " + std::to_string(group)), c10::str(value)};
   };
-  return {fact("lr", settings.lr), fact("beta1", settings.beta1), fact("beta2", settings.beta2), fact("eps", settings.eps),
-          fact("weight_decay", settings.weight_decay)};
+  return {fact("lr", settings.lr), fact("beta1", settings.beta1), fact("beta2", settings.beta2),
+          fact("eps", settings.eps), fact("weight_decay", settings.weight_decay)};
 }
 
 void check_adam(const AdamWSettings& settings) {
@@ -86,9 +86,9 @@ void check_adam(const AdamWSettings& settings) {
 void require_kind(torch::serialize::InputArchive& archive, const std::string& kind) {
   c10::IValue value;
   if (archive.try_read("optimizer", value) && value.isString() && value.toStringRef() == kind) return;
-  fail(ErrorCode::kMismatch, {"train::archive", "optimizer in the archive",
-                              value.isString() ? value.toStringRef() : "none of ours", kind,
-                              "the optimizer that wrote it"});
+  fail(ErrorCode::kMismatch,
+       {"train::archive", "optimizer in the archive", value.isString() ? value.toStringRef() : "none of ours", kind,
+        "the optimizer that wrote it"});
 }
 
 }  // namespace thinwire::train

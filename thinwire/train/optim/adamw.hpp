@@ -37,8 +37,8 @@ class AdamW : public torch::optim::Optimizer {
   AdamW(DataParallel& parallel, std::vector<torch::optim::OptimizerParamGroup> groups, AdamWSettings settings);
   ~AdamW() override;
 
-  // Takes the step with the mean gradients of the last backward and commits the exchange. Changes nothing at all, on any
-  // rank, when a gradient was not finite somewhere. `closure`, if given, runs forward and backward first.
+  // Takes the step with the mean gradients of the last backward and commits the exchange. Changes nothing at all, on
+  // any rank, when a gradient was not finite somewhere. `closure`, if given, runs forward and backward first.
   torch::Tensor step(LossClosure closure = nullptr) override;
 
   // torch::save/load of moments and step; whole checkpoints with residuals: train/checkpoint/checkpoint.hpp.

@@ -62,7 +62,8 @@ void read_tensors(torch::serialize::InputArchive& archive, const std::string& pr
   }
 }
 
-void write_ints(torch::serialize::OutputArchive& archive, const std::string& key, const std::vector<std::int64_t>& values) {
+void write_ints(torch::serialize::OutputArchive& archive, const std::string& key,
+                const std::vector<std::int64_t>& values) {
   const at::Tensor tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::TensorOptions().dtype(at::kLong));
   std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<std::int64_t>());
   archive.write(key, tensor, true);

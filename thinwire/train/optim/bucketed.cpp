@@ -37,15 +37,16 @@ Bucketed::Bucketed(Reducer& reducer, const std::vector<torch::optim::OptimizerPa
     for (const torch::Tensor& tensor : groups[group].params()) {
       const auto found = index.find(tensor.unsafeGetTensorImpl());
       if (found == index.end()) {
-        fail(ErrorCode::kInvalidArgument, {"train::optimizer", "tensor in parameter group " + std::to_string(group),
-                                           "one that is no parameter of the module", "parameters of DataParallel's module",
-                                           "building the groups from module.named_parameters()"});
+        fail(ErrorCode::kInvalidArgument,
+             {"train::optimizer", "tensor in parameter group " + std::to_string(group),
+              "one that is no parameter of the module", "parameters of DataParallel's module",
+              "building the groups from module.named_parameters()"});
       }
       int& of = group_of_[found->second];
       if (of >= 0 && of != static_cast<int>(group)) {
-        fail(ErrorCode::kInvalidArgument, {"train::optimizer", "parameter " + parameter(found->second).name,
-                                           "in groups " + std::to_string(of) + " and " + std::to_string(group),
-                                           "one group for each parameter", ""});
+        fail(ErrorCode::kInvalidArgument,
+             {"train::optimizer", "parameter " + parameter(found->second).name,
+              "in groups " + std::to_string(of) + " and " + std::to_string(group), "one group for each parameter", ""});
       }
       of = static_cast<int>(group);
     }
@@ -93,6 +94,10 @@ std::vector<ParameterRoute> gradient_routes(const std::vector<Parameter>& parame
   }
   std::vector<ParameterRoute> routes(parameters.size());
   if (made->lossless()) return routes;
+  if (!parameters.front().tensor.device().is_cpu()) {
+    fail(ErrorCode::kUnavailable, {"train::optimizer", "codec on device " + parameters.front().tensor.device().str(),
+                                   codec, "fp32 (this build has codec kernels for the CPU only)", "codec = \"fp32\""});
+  }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].kind == ParameterKind::kBody) routes[i] = {Route::kFeedback, made->text()};
     if (parameters[i].kind == ParameterKind::kEmbedding) routes[i] = {Route::kFeedback, kEmbeddingCodec};

@@ -17,8 +17,8 @@ std::vector<torch::optim::OptimizerParamGroup> all_parameters(DataParallel& para
 
 class Bucketed {
  public:
-  // (collective) Tells the reducer the groups. Throws Error kInvalidArgument for a tensor that is not a parameter of the
-  // module or lies in two groups, kMismatch when groups or `settings` differ between ranks.
+  // (collective) Tells the reducer the groups. Throws Error kInvalidArgument for a tensor that is not a parameter of
+  // the module or lies in two groups, kMismatch when groups or `settings` differ between ranks.
   Bucketed(Reducer& reducer, const std::vector<torch::optim::OptimizerParamGroup>& groups,
            const std::vector<Fact>& settings);
 

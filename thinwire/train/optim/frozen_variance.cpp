@@ -36,7 +36,9 @@ FrozenVariance::FrozenVariance(const at::Tensor& variance, std::int64_t block_el
   build_mask(values);
 }
 
-FrozenVariance::FrozenVariance(const at::Tensor& root) { build_mask(floats(root)); }
+FrozenVariance::FrozenVariance(const at::Tensor& root) {
+  build_mask(floats(root));
+}
 
 void FrozenVariance::build_mask(std::span<const float> root) {
   if (std::all_of(root.begin(), root.end(), [](float value) { return value > 0; })) return;

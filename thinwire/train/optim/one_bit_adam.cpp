@@ -57,7 +57,9 @@ void check(const OneBitAdamSettings& s) {
 
 struct OneBitAdam::Impl {
   Impl(DataParallel& parallel, const Groups& groups, const OneBitAdamSettings& common)
-      : settings(common), codec(codec::make_codec(common.codec)), bucketed(parallel.reducer(), groups, all_facts(groups, common)),
+      : settings(common),
+        codec(codec::make_codec(common.codec)),
+        bucketed(parallel.reducer(), groups, all_facts(groups, common)),
         moments(parallel.reducer().parameters()),
         policy({common.freeze_step, common.total_steps, common.lr_warmup_steps, common.beta2}) {
     check(settings);
@@ -66,10 +68,13 @@ struct OneBitAdam::Impl {
   }
 
   Reducer& reducer() const { return bucketed.reducer(); }
-  bool is_body(std::size_t i) const { return bucketed.parameter(i).kind == ParameterKind::kBody && bucketed.group_of(static_cast<int>(i)) >= 0; }
+  bool is_body(std::size_t i) const {
+    return bucketed.parameter(i).kind == ParameterKind::kBody && bucketed.group_of(static_cast<int>(i)) >= 0;
+  }
   bool is_frozen(std::size_t i) const { return frozen_at >= 0 && is_body(i); }
 
-  // Warm-up: gradients through warmup_codec. After the freeze: the body as momentum, embeddings as int8, the rest dense.
+  // Warm-up: gradients through warmup_codec. After the freeze: the body as momentum, embeddings as int8, the rest
+  // dense.
   std::vector<ParameterRoute> routes() const {
     const std::string gradients = frozen_at < 0 ? settings.warmup_codec : "int8:block=128";
     std::vector<ParameterRoute> routes = gradient_routes(reducer().parameters(), gradients, false);
@@ -98,13 +103,15 @@ struct OneBitAdam::Impl {
     const std::span<float> m(moments.momentum(i).mutable_data_ptr<float>(), x.size());
     const std::span<const float> root(moments.variance(i).const_data_ptr<float>(), x.size());
     const codec::ActiveMask active = frozen.at(static_cast<int>(i)).active();
-    const codec::AdamFrozenStep step{.lr = static_cast<float>(s.lr), .eps = static_cast<float>(s.eps),
+    const codec::AdamFrozenStep step{.lr = static_cast<float>(s.lr),
+                                     .eps = static_cast<float>(s.eps),
                                      .weight_decay = static_cast<float>(s.weight_decay)};
     for (const auto& [piece, bytes, piece_codec] : reducer().exchanges().encoded(static_cast<int>(i))) {
       const auto from = static_cast<std::size_t>(piece.offset);
       const auto count = static_cast<std::size_t>(piece.numel);
       codec::decode_update(*piece_codec, bytes, {&piece.numel, 1},
-                           {.parameter = x.subspan(from, count), .momentum = m.subspan(from, count),
+                           {.parameter = x.subspan(from, count),
+                            .momentum = m.subspan(from, count),
                             .sqrt_v = root.subspan(from, count),
                             .active = active.empty() ? active : active.subspan(from / 64, (count + 63) / 64)},
                            step);
@@ -124,15 +131,17 @@ struct OneBitAdam::Impl {
 
   void consider_freeze(const Groups& groups) {
     double lr = 0;
-    for (std::size_t group = 0; group < groups.size(); ++group) lr = std::max(lr, settings_of(groups, static_cast<int>(group)).lr);
+    for (std::size_t group = 0; group < groups.size(); ++group)
+      lr = std::max(lr, settings_of(groups, static_cast<int>(group)).lr);
     bool now = policy.fixed(steps);
     if (policy.wants_variance(steps, lr)) now = policy.measured(steps, variance_norm(groups)) || now;
     if (now) {
       freeze(groups);
     } else if (policy.late(steps)) {
-      log(LogLevel::kWarning, "1-bit Adam: a fifth of " + std::to_string(settings.total_steps) +
-                                  " steps is over and the variance is not stable (r = " + std::to_string(policy.ratio()) +
-                                  ", want 0.96 to 1.04): gradients go on as " + settings.warmup_codec);
+      log(LogLevel::kWarning,
+          "1-bit Adam: a fifth of " + std::to_string(settings.total_steps) +
+              " steps is over and the variance is not stable (r = " + std::to_string(policy.ratio()) +
+              ", want 0.96 to 1.04): gradients go on as " + settings.warmup_codec);
     }
   }
 
@@ -158,7 +167,8 @@ struct OneBitAdam::Impl {
       const OneBitAdamSettings& s = settings_of(groups, bucketed.group_of(static_cast<int>(i)));
       moments.variance(i).div_(correction2(i, s));
       if (moments.steps(i) > 0) moments.momentum(i).div_(1 - std::pow(s.beta1, static_cast<double>(moments.steps(i))));
-      frozen.emplace(static_cast<int>(i), FrozenVariance(moments.variance(i), codec->block_elements(), settings.v_floor));
+      frozen.emplace(static_cast<int>(i),
+                     FrozenVariance(moments.variance(i), codec->block_elements(), settings.v_floor));
       reducer().exchanges().rescale(static_cast<int>(i), static_cast<float>(1 - s.beta1));
     }
     reducer().set_routes(routes());
@@ -167,8 +177,8 @@ struct OneBitAdam::Impl {
                              (settings.freeze_step < 0 ? " (r = " + std::to_string(policy.ratio()) + ")" : ""));
   }
 
-  // An element without variance got a gradient: its parameter goes back to a live variance. What compression still holds
-  // goes into the momentum once, densely: into a live variance it would blow the run up.
+  // An element without variance got a gradient: its parameter goes back to a live variance. What compression still
+  // holds goes into the momentum once, densely: into a live variance it would blow the run up.
   void wake(const Groups& groups) {
     std::vector<int> woken;
     for (std::size_t i = 0; i < bucketed.count(); ++i) {
@@ -223,15 +233,16 @@ OneBitAdam::OneBitAdam(DataParallel& parallel, OneBitAdamSettings settings)
 OneBitAdam::OneBitAdam(DataParallel& parallel, Groups groups, OneBitAdamSettings settings)
     : Optimizer(std::move(groups), std::make_unique<OneBitAdamOptions>(settings)),
       impl_(std::make_unique<Impl>(parallel, param_groups_, settings)) {
-  for (std::size_t group = 0; group < param_groups_.size(); ++group) check(settings_of(param_groups_, static_cast<int>(group)));
+  for (std::size_t group = 0; group < param_groups_.size(); ++group)
+    check(settings_of(param_groups_, static_cast<int>(group)));
 }
 
 OneBitAdam::~OneBitAdam() = default;
 
 torch::Tensor OneBitAdam::step(LossClosure closure) {
   const std::int64_t before = impl_->steps;
-  torch::Tensor loss = impl_->bucketed.step(closure, [this] { impl_->update(param_groups_); },
-                                            [this] { return impl_->moments.named(impl_->bucketed); });
+  torch::Tensor loss = impl_->bucketed.step(
+      closure, [this] { impl_->update(param_groups_); }, [this] { return impl_->moments.named(impl_->bucketed); });
   if (impl_->steps > before) {
     const at::NoGradGuard no_grad;
     impl_->after_step(param_groups_);
@@ -239,10 +250,18 @@ torch::Tensor OneBitAdam::step(LossClosure closure) {
   return loss;
 }
 
-bool OneBitAdam::frozen() const { return impl_->frozen_at >= 0; }
-std::int64_t OneBitAdam::frozen_at() const { return impl_->frozen_at; }
-double OneBitAdam::variance_ratio() const { return impl_->policy.ratio(); }
-std::int64_t OneBitAdam::woken_parameters() const { return impl_->woken_count; }
+bool OneBitAdam::frozen() const {
+  return impl_->frozen_at >= 0;
+}
+std::int64_t OneBitAdam::frozen_at() const {
+  return impl_->frozen_at;
+}
+double OneBitAdam::variance_ratio() const {
+  return impl_->policy.ratio();
+}
+std::int64_t OneBitAdam::woken_parameters() const {
+  return impl_->woken_count;
+}
 
 void OneBitAdam::save(torch::serialize::OutputArchive& archive) const {
   archive.write("optimizer", c10::IValue("thinwire OneBitAdam 1"));
@@ -265,8 +284,8 @@ void OneBitAdam::load(torch::serialize::InputArchive& archive) {
   impl_->frozen_at = read_int(archive, "frozen_at");
   impl_->woken_kinds = read_ints(archive, "woken");
   impl_->woken_count = static_cast<std::int64_t>(impl_->woken_kinds.size());
-  impl_->policy.restore({read_double(archive, "norm_before"), read_double(archive, "ratio"), read_double(archive, "last_lr"),
-                         read_int(archive, "risen_at"), read_int(archive, "warned")});
+  impl_->policy.restore({read_double(archive, "norm_before"), read_double(archive, "ratio"),
+                         read_double(archive, "last_lr"), read_int(archive, "risen_at"), read_int(archive, "warned")});
   impl_->frozen.clear();
   const std::vector<int> woken(impl_->woken_kinds.begin(), impl_->woken_kinds.end());
   impl_->reducer().change_kinds(woken, ParameterKind::kEmbedding, impl_->routes_after(woken));

@@ -1,5 +1,6 @@
-// 1-bit Adam (Tang et al., ICML 2021, arXiv 2102.02888, Algorithm 1), with the changes of docs/algorithms.md: AdamW with
-// compressed gradients until the variance is stable, then one bit per element of the momentum with the variance frozen.
+// 1-bit Adam (Tang et al., ICML 2021, arXiv 2102.02888, Algorithm 1), with the changes of docs/algorithms.md: AdamW
+// with compressed gradients until the variance is stable, then one bit per element of the momentum with the variance
+// frozen.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -18,13 +19,13 @@ struct OneBitAdamSettings {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 1e-2;          // decoupled, outside the compressor
-  std::string warmup_codec = "int4";   // before the freeze: fp32, bf16, int8, int4
-  std::string codec = "one_bit";       // after it; "one_bit:scale=mean_abs" for the paper's scale
-  std::int64_t freeze_step = -1;       // -1: when the variance is stable (automatic); else after that many steps
-  std::int64_t total_steps = 0;        // if known: the automatic freeze checks at least 20 times and warns when late
-  std::int64_t lr_warmup_steps = -1;   // no automatic freeze before; -1: once lr has stopped rising
-  double v_floor = 0.03;               // sqrt(v) is raised to this share of its block's rms; lower: closer to the paper
+  double weight_decay = 1e-2;         // decoupled, outside the compressor
+  std::string warmup_codec = "int4";  // before the freeze: fp32, bf16, int8, int4
+  std::string codec = "one_bit";      // after it; "one_bit:scale=mean_abs" for the paper's scale
+  std::int64_t freeze_step = -1;      // -1: when the variance is stable (automatic); else after that many steps
+  std::int64_t total_steps = 0;       // if known: the automatic freeze checks at least 20 times and warns when late
+  std::int64_t lr_warmup_steps = -1;  // no automatic freeze before; -1: once lr has stopped rising
+  double v_floor = 0.03;              // sqrt(v) is raised to this share of its block's rms; lower: closer to the paper
 };
 
 struct OneBitAdamOptions : public torch::optim::OptimizerCloneableOptions<OneBitAdamOptions> {
@@ -51,8 +52,8 @@ class OneBitAdam : public torch::optim::Optimizer {
   void load(torch::serialize::InputArchive& archive) override;
 
   bool frozen() const;
-  std::int64_t frozen_at() const;      // number of steps taken when the variance froze; -1: not yet
-  double variance_ratio() const;       // the last r of the freeze test; 0: not measured yet
+  std::int64_t frozen_at() const;         // number of steps taken when the variance froze; -1: not yet
+  double variance_ratio() const;          // the last r of the freeze test; 0: not measured yet
   std::int64_t woken_parameters() const;  // moved back to a live variance after a frozen zero got a gradient
 
  private:

@@ -38,12 +38,15 @@ void check(const SgdSettings& settings) {
 
 }  // namespace
 
-// A residual is a gradient that has not been applied. Without momentum it is worth lr * residual, so when lr changes it is
-// rescaled (by lr before / lr now), and when lr becomes 0 it is sent densely and applied with the lr before.
+// A residual is a gradient that has not been applied. Without momentum it is worth lr * residual, so when lr changes it
+// is rescaled (by lr before / lr now), and when lr becomes 0 it is sent densely and applied with the lr before.
 struct Sgd::Impl {
   Impl(Reducer& reducer, const std::vector<torch::optim::OptimizerParamGroup>& groups)
-      : bucketed(reducer, groups, all_facts(groups)), momentum(reducer.parameters().size()), residual_lr(reducer.parameters().size(), 0.0),
-        started(reducer.parameters().size(), 0), flushed(reducer.parameters().size()) {
+      : bucketed(reducer, groups, all_facts(groups)),
+        momentum(reducer.parameters().size()),
+        residual_lr(reducer.parameters().size(), 0.0),
+        started(reducer.parameters().size(), 0),
+        flushed(reducer.parameters().size()) {
     for (std::size_t i = 0; i < momentum.size(); ++i) {
       momentum[i] = at::zeros_like(reducer.parameters()[i].tensor).set_requires_grad(false);
     }
@@ -83,12 +86,13 @@ struct Sgd::Impl {
       reducer_parameter(i).sub_(flushed[i]);
       flushed[i] = at::Tensor();
     }
-    sgd_update({bucketed.values(i), settings.momentum > 0 ? floats(momentum[i]) : std::span<float>(), bucketed.gradient(i)},
-               {.lr = settings.lr,
-                .momentum = settings.momentum,
-                .weight_decay = settings.weight_decay,
-                .first = started[i] == 0,
-                .gradient_factor = bucketed.reducer().gradient_factor(static_cast<int>(i))});
+    sgd_update(
+        {bucketed.values(i), settings.momentum > 0 ? floats(momentum[i]) : std::span<float>(), bucketed.gradient(i)},
+        {.lr = settings.lr,
+         .momentum = settings.momentum,
+         .weight_decay = settings.weight_decay,
+         .first = started[i] == 0,
+         .gradient_factor = bucketed.reducer().gradient_factor(static_cast<int>(i))});
     started[i] = 1;
   }
 
@@ -112,7 +116,9 @@ Sgd::Sgd(DataParallel& parallel, std::vector<torch::optim::OptimizerParamGroup> 
   reducer.set_before_step([this] { impl_->follow_learning_rate(param_groups_); });
 }
 
-Sgd::~Sgd() { impl_->bucketed.reducer().set_before_step(nullptr); }
+Sgd::~Sgd() {
+  impl_->bucketed.reducer().set_before_step(nullptr);
+}
 
 torch::Tensor Sgd::step(LossClosure closure) {
   const auto update = [this] {

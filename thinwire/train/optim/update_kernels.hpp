@@ -1,5 +1,6 @@
-// The update loops, one pass over memory each. Arithmetic and order of operations are torch.optim's (non-fused, CPU), so
-// that dense training here and there differ by rounding of the gradient sum only. Any thread; spans must not overlap.
+// The update loops, one pass over memory each. Arithmetic and order of operations are torch.optim's (non-fused, CPU),
+// so that dense training here and there differ by rounding of the gradient sum only. Any thread; spans must not
+// overlap.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ struct AdamWCoefficients {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
-  std::int64_t step = 1;       // of this parameter, this one included
-  float gradient_factor = 1;   // clipping
+  std::int64_t step = 1;      // of this parameter, this one included
+  float gradient_factor = 1;  // clipping
 };
 
 struct AdamWState {
@@ -30,7 +31,7 @@ struct SgdCoefficients {
   double lr = 1e-2;
   double momentum = 0;
   double weight_decay = 0;
-  bool first = true;           // the momentum buffer starts as the first gradient
+  bool first = true;  // the momentum buffer starts as the first gradient
   float gradient_factor = 1;
 };
 
