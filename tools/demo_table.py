@@ -75,9 +75,9 @@ def print_table(root: Path) -> None:
     if all(times):
         print(f"1-bit Adam reached it {times[0] / times[1]:.1f} times as fast")
     print(
-        f"\nTime to dense's accuracy: training time until the first evaluation with at least {100 * target:.1f} %, that is"
-        f"\ndense's last evaluation ({100 * final:.1f} %) less {100 * MARGIN:.1f} points. Evaluations (a fixed part of the"
-        f"\ntest set) are not counted as training time; test accuracy is that of the whole test set."
+        f"\nTime to dense's accuracy: training time until the first evaluation with at least {100 * target:.1f} %,"
+        f"\nthat is dense's last evaluation ({100 * final:.1f} %) less {100 * MARGIN:.1f} points. Evaluations (a fixed"
+        f"\npart of the test set) are not counted as training time; test accuracy is that of the whole test set."
     )
     for name in RUNS:
         print(f"{RUNS[name]:13} steps: {root}/{name}/steps.*.jsonl   Chrome trace: {root}/{name}/trace.*.json")

@@ -5,8 +5,10 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "tests/dist/train_bodies.hpp"
 #include "tests/dist/train_parts.hpp"
@@ -70,7 +72,9 @@ TEST(RankBody, DISABLED_CountedAtTheGroups) {
     EXPECT_EQ(parallel.sent_bytes() - before, want) << kind << ", step " << step << ", rank " << world->rank();
     EXPECT_GT(want, 0);
     optimizer->step();  // after the first one rank 0's order of arrival is sent, once in a run
-    if (step > 0) EXPECT_EQ(parallel.sent_bytes() - before, want);
+    if (step > 0) {
+      EXPECT_EQ(parallel.sent_bytes() - before, want);
+    }
   }
   const char* stage = kind == "one_bit" ? "one_bit" : "dense";
   EXPECT_EQ(parallel.last_step().optimizer_stage, stage);

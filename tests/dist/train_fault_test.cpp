@@ -107,7 +107,8 @@ TEST(TrainFault, ARankThatIsSlowInsideBackwardIsNamed) {
 TEST(TrainFault, ARankThatIsCutOffIsUnreachable) {
   const std::string why = why_no_namespaces();
   if (!why.empty()) GTEST_SKIP() << why;
-  const Fault fault{.victim = 2, .network = true};
+  // The victim pauses, so that the others are where we want them when the link goes down.
+  const Fault fault{.victim = 2, .action = "sleep:1", .network = true};
   const auto outcomes = run_under_each({kDense, kOneBit, kBarrier}, fault, [](FaultJob& job, FaultNetwork* network) {
     network->cut_outside(2);
     job.await_end({0, 1, 2}, kEnd_s);
@@ -140,7 +141,8 @@ TEST(TrainFault, ARankThatDiesWhileOthersWaitWithACheckpointIsGone) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / ("thinwire_fault_" + std::to_string(::getpid()));
   const std::string save = "save:" + (folder / "save").string(), load = "load:" + (folder / "load").string();
-  const std::vector<Operation> operations{{save.c_str(), "checkpoint"}, {load.c_str(), "checkpoint"}};
+  const std::vector<Operation> operations{{save.c_str(), "verdict on the checkpoint"},
+                                          {load.c_str(), "verdict on the checkpoint"}};
   const Fault fault{.victim = 1, .action = "kill"};
   for (const Outcome& outcome : run_under_each(operations, fault, wait_for({0, 2})))
     expect_one_error(outcome, {.survivors = {0, 2}, .phrases = {named(1), "is gone"}, .limit_s = 3});

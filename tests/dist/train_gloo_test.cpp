@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -80,7 +81,7 @@ Bits bits_after_training(World& world, const std::string& kind) {
     loss_with(net, short_gradients(step, world.rank())).backward();
     optimizer->step();
   }
-  if (kind == "one_bit") EXPECT_EQ(parallel.last_step().optimizer_stage, "one_bit");
+  EXPECT_EQ(parallel.last_step().optimizer_stage == "one_bit", kind == "one_bit");
   return {state_text(parallel, *optimizer, "xmv"), state_text(parallel, *optimizer)};
 }
 

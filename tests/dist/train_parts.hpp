@@ -2,7 +2,10 @@
 // text.
 #pragma once
 
-#include <torch/torch.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 
 #include <cstdint>
 #include <functional>
@@ -40,7 +43,7 @@ struct InBackward : torch::autograd::Function<InBackward> {
 
 // The same weights wherever it runs.
 inline void fill(torch::nn::Module& module, std::uint64_t seed = 7) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   for (torch::Tensor& parameter : module.parameters()) parameter.copy_(train::noise(seed++, parameter.sizes(), 0.1));
 }
 

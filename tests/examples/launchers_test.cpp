@@ -79,7 +79,7 @@ class Launchers : public testing::Test {
             folder_ / "result.json"};
   }
 
-  // What the job wrote whose processes `commands` start, all at once.
+  // What the job wrote whose processes `commands` start, all at once. Their output is added to output_.
   json run(const std::vector<Arguments>& commands) {
     const std::string result = folder_ / "result.json";
     std::filesystem::remove(result);
@@ -89,6 +89,7 @@ class Launchers : public testing::Test {
     for (auto& job : jobs) {
       const Finished finished = job.get();
       EXPECT_EQ(finished.status, 0) << finished.out << finished.err;
+      output_ += finished.out + finished.err;
     }
     std::ifstream file(result);
     return file ? json::parse(file) : json::object();
@@ -112,6 +113,7 @@ class Launchers : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::string output_;
 };
 
 TEST_F(Launchers, ByHandIsAWorldOfOne) {
@@ -134,6 +136,7 @@ TEST_F(Launchers, TorchrunRestartsFromTheCheckpoint) {
       {with_variables({THINWIRE_PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
                        "--max-restarts", "1", "--no-python", "/bin/sh", "-c", script, "rank"}) +
        training() + Arguments{"--checkpoint", folder_ / "saved", "--resume"}});
+  EXPECT_THAT(output_, testing::HasSubstr(" 9/12"));  // the first line of progress after the restart
 }
 
 // The variables let Open MPI run as root and put two ranks on one core; Hydra needs neither.

@@ -114,7 +114,11 @@ TEST(CharGpt, ResumesToTheSameResult) {
     const Arguments saved = {"--checkpoint", folder / freeze};
     const json whole = result_of(two_ranks(run));
     ASSERT_EQ(run_program(two_ranks(run + saved + Arguments{"--stop-after", "7"})).status, 0);
-    const json resumed = result_of(two_ranks(run + saved + Arguments{"--resume"}));
+    const Finished second = run_program(two_ranks(run + saved + Arguments{"--resume", "--result", folder / "resumed"}));
+    ASSERT_EQ(second.status, 0) << second.err;
+    // A run from the start would end with the same numbers, so that only its progress tells it from one that went on.
+    EXPECT_THAT(second.err, testing::AllOf(testing::HasSubstr(" 8/16"), testing::Not(testing::HasSubstr(" 1/16"))));
+    const json resumed = json::parse(std::ifstream(folder / "resumed"));
     EXPECT_EQ(resumed["val_loss"], whole["val_loss"]) << "freeze at " << freeze;
     EXPECT_EQ(resumed["train_loss"], whole["train_loss"]);
     EXPECT_EQ(resumed["frozen_at"], whole["frozen_at"]);

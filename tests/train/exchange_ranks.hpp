@@ -1,7 +1,7 @@
 // A model's exchanges without autograd: one rank's gradients in, the mean out.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <map>
 #include <mutex>

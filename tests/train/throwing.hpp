@@ -1,7 +1,8 @@
 // The identity, whose backward throws when asked to.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include <stdexcept>
 

@@ -1,7 +1,7 @@
 // Modules whose gradients a test chooses element by element, and the bits of everything that a step may change.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <map>
 #include <sstream>

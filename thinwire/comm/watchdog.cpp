@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -58,14 +59,13 @@ struct Watchdog::Impl {
   }
 
   void run() {
-    double last_s = monotonic_seconds();
     while (!stopping) {
       listener.serve(kBeat_ms, wake.get());
       std::uint64_t count = 0;
       [[maybe_unused]] const ssize_t drained = ::read(wake.get(), &count, sizeof count);
       const double now_s = monotonic_seconds();
-      note_gap(now_s - last_s, now_s);
-      last_s = now_s;
+      note_gap(now_s - last_beat_s, now_s);
+      last_beat_s = now_s;
       const std::lock_guard lock(mutex);
       ++beat;
       beaten.notify_all();
@@ -105,7 +105,8 @@ struct Watchdog::Impl {
       now.phase = progress.phase.load();
     }
     now.beat = beat;
-    now.gap_ms = gap_ms;
+    // After a stop another thread may come to ask before the beating one has noticed.
+    now.gap_ms = std::max(gap_ms, static_cast<std::int64_t>((monotonic_seconds() - last_beat_s) * 1e3));
     return now;
   }
 
@@ -133,6 +134,7 @@ struct Watchdog::Impl {
   std::map<int, RankState> left;
 
   std::atomic<bool> stopping{false};
+  std::atomic<double> last_beat_s{monotonic_seconds()};
   Fd wake;
   ProbeListener listener;
   std::thread thread;

@@ -82,7 +82,8 @@ void together(Reducer& reducer, const char* place, const std::function<void()>& 
   }
   std::vector<std::string> all;
   reducer.run_collective([&](comm::World& world) {
-    all = gather_texts(world.hop1(), message.empty() ? "" : std::to_string(static_cast<int>(code)) + " " + message);
+    all = gather_texts(world.hop1(), message.empty() ? "" : std::to_string(static_cast<int>(code)) + " " + message,
+                       "verdict on the checkpoint");
   });
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty()) continue;

@@ -67,17 +67,17 @@ std::string shown(const std::vector<Fact>& facts, std::size_t i) {
 
 }  // namespace
 
-std::vector<std::string> gather_texts(comm::Group& group, const std::string& mine) {
+std::vector<std::string> gather_texts(comm::Group& group, const std::string& mine, const char* what) {
   std::vector<std::int64_t> lengths;
   std::int64_t longest = 1;
-  for (const auto& words : gather_words(group, {static_cast<std::int64_t>(mine.size())}, "length of settings")) {
+  for (const auto& words : gather_words(group, {static_cast<std::int64_t>(mine.size())}, what)) {
     lengths.push_back(words[0]);
     longest = std::max(longest, words[0]);
   }
   const at::Tensor in = at::zeros({longest}, at::TensorOptions().dtype(at::kByte));
   const at::Tensor out = at::empty({longest * group.size()}, at::TensorOptions().dtype(at::kByte));
   std::memcpy(in.mutable_data_ptr(), mine.data(), mine.size());
-  group.all_gather(out, in, {"text of settings"})->wait();
+  group.all_gather(out, in, {what})->wait();
   std::vector<std::string> texts;
   for (int rank = 0; rank < group.size(); ++rank) {
     texts.emplace_back(static_cast<const char*>(out.const_data_ptr()) + rank * longest, lengths[rank]);

@@ -20,8 +20,9 @@ struct Fact {
 // value.
 void require_same_on_all_ranks(comm::Group& group, const std::string& place, const std::vector<Fact>& facts);
 
-// Collective. Every rank's text, by rank; they may differ in length.
-std::vector<std::string> gather_texts(comm::Group& group, const std::string& mine);
+// Collective. Every rank's text, by rank; they may differ in length. `what`, a literal, names it where a rank is
+// missing.
+std::vector<std::string> gather_texts(comm::Group& group, const std::string& mine, const char* what = "settings");
 
 struct NamedHash {
   std::string name;  // of the tensor: "x of blocks.0.weight"

@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/embedding.h>
 
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -57,17 +58,19 @@ struct Owners {
   std::unordered_set<const void*> norms;
 };
 
+// `apply` on a constant module, unlike `modules`, works for a root that lies on the stack.
 Owners find_owners(const torch::nn::Module& root) {
   Owners owners;
-  for (const auto& module : root.modules(/*include_self=*/true)) {
-    const bool embedding = dynamic_cast<const torch::nn::EmbeddingImpl*>(module.get()) != nullptr ||
-                           dynamic_cast<const torch::nn::EmbeddingBagImpl*>(module.get()) != nullptr;
-    const bool norm = module->name().find("Norm") != std::string::npos;
-    for (const at::Tensor& tensor : module->parameters(/*recurse=*/false)) {
+  const std::function<void(const torch::nn::Module&)> look = [&](const torch::nn::Module& module) {
+    const bool embedding = dynamic_cast<const torch::nn::EmbeddingImpl*>(&module) != nullptr ||
+                           dynamic_cast<const torch::nn::EmbeddingBagImpl*>(&module) != nullptr;
+    const bool norm = module.name().find("Norm") != std::string::npos;
+    for (const at::Tensor& tensor : module.parameters(/*recurse=*/false)) {
       if (embedding) owners.embeddings.insert(tensor.unsafeGetTensorImpl());
       if (norm) owners.norms.insert(tensor.unsafeGetTensorImpl());
     }
-  }
+  };
+  root.apply(look);
   return owners;
 }
 

@@ -28,9 +28,10 @@ struct AdamW::Impl {
 
 AdamW::AdamW(DataParallel& parallel, AdamWSettings settings) : AdamW(parallel, all_parameters(parallel), settings) {}
 
-AdamW::AdamW(DataParallel& parallel, std::vector<torch::optim::OptimizerParamGroup> groups, AdamWSettings settings)
-    : Optimizer(std::move(groups), std::make_unique<AdamWOptions>(settings)),
-      impl_(std::make_unique<Impl>(parallel.reducer(), param_groups_)) {
+AdamW::AdamW(DataParallel& parallel, const std::vector<torch::optim::OptimizerParamGroup>& groups,
+             AdamWSettings settings)
+    : Optimizer(groups, std::make_unique<AdamWOptions>(settings)),
+      impl_(std::make_unique<Impl>(parallel.reducer(), with_own_options(param_groups_, groups))) {
   for (const auto& group : param_groups_) {
     check_adam(static_cast<const AdamWOptions&>(group.options()).settings());
   }

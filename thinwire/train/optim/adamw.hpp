@@ -34,7 +34,7 @@ class AdamW : public torch::optim::Optimizer {
  public:
   // One group with all parameters of the module, or the caller's own groups (options: AdamWOptions).
   explicit AdamW(DataParallel& parallel, AdamWSettings settings = {});
-  AdamW(DataParallel& parallel, std::vector<torch::optim::OptimizerParamGroup> groups, AdamWSettings settings);
+  AdamW(DataParallel& parallel, const std::vector<torch::optim::OptimizerParamGroup>& groups, AdamWSettings settings);
   ~AdamW() override;
 
   // Takes the step with the mean gradients of the last backward and commits the exchange. Changes nothing at all, on

@@ -29,6 +29,15 @@ std::vector<torch::optim::OptimizerParamGroup> all_parameters(DataParallel& para
   return {torch::optim::OptimizerParamGroup(std::move(tensors))};
 }
 
+const std::vector<torch::optim::OptimizerParamGroup>& with_own_options(
+    std::vector<torch::optim::OptimizerParamGroup>& merged,
+    const std::vector<torch::optim::OptimizerParamGroup>& given) {
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i].has_options()) merged[i].set_options(given[i].options().clone());
+  }
+  return merged;
+}
+
 Bucketed::Bucketed(Reducer& reducer, const std::vector<torch::optim::OptimizerParamGroup>& groups,
                    const std::vector<Fact>& settings)
     : reducer_(reducer), group_of_(reducer.parameters().size(), -1) {

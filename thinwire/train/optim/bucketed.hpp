@@ -15,6 +15,12 @@ namespace thinwire::train {
 // One group with every parameter of the module.
 std::vector<torch::optim::OptimizerParamGroup> all_parameters(DataParallel& parallel);
 
+// Torch merges a group's options with the defaults field by field and knows only its own option types: ours would all
+// become the defaults. Puts the options that the caller gave back into `merged` and returns it.
+const std::vector<torch::optim::OptimizerParamGroup>& with_own_options(
+    std::vector<torch::optim::OptimizerParamGroup>& merged,
+    const std::vector<torch::optim::OptimizerParamGroup>& given);
+
 class Bucketed {
  public:
   // (collective) Tells the reducer the groups. Throws Error kInvalidArgument for a tensor that is not a parameter of

@@ -230,9 +230,9 @@ struct OneBitAdam::Impl {
 OneBitAdam::OneBitAdam(DataParallel& parallel, OneBitAdamSettings settings)
     : OneBitAdam(parallel, all_parameters(parallel), settings) {}
 
-OneBitAdam::OneBitAdam(DataParallel& parallel, Groups groups, OneBitAdamSettings settings)
-    : Optimizer(std::move(groups), std::make_unique<OneBitAdamOptions>(settings)),
-      impl_(std::make_unique<Impl>(parallel, param_groups_, settings)) {
+OneBitAdam::OneBitAdam(DataParallel& parallel, const Groups& groups, OneBitAdamSettings settings)
+    : Optimizer(groups, std::make_unique<OneBitAdamOptions>(settings)),
+      impl_(std::make_unique<Impl>(parallel, with_own_options(param_groups_, groups), settings)) {
   for (std::size_t group = 0; group < param_groups_.size(); ++group)
     check(settings_of(param_groups_, static_cast<int>(group)));
 }

@@ -43,7 +43,7 @@ class OneBitAdam : public torch::optim::Optimizer {
  public:
   explicit OneBitAdam(DataParallel& parallel, OneBitAdamSettings settings = {});
   // Groups may differ in lr, betas, eps and weight_decay; the freeze is common to all (taken from `settings`).
-  OneBitAdam(DataParallel& parallel, std::vector<torch::optim::OptimizerParamGroup> groups,
+  OneBitAdam(DataParallel& parallel, const std::vector<torch::optim::OptimizerParamGroup>& groups,
              OneBitAdamSettings settings);
   ~OneBitAdam() override;
 

@@ -107,9 +107,9 @@ struct Sgd::Impl {
 
 Sgd::Sgd(DataParallel& parallel, SgdSettings settings) : Sgd(parallel, all_parameters(parallel), settings) {}
 
-Sgd::Sgd(DataParallel& parallel, std::vector<torch::optim::OptimizerParamGroup> groups, SgdSettings settings)
-    : Optimizer(std::move(groups), std::make_unique<SgdOptions>(settings)),
-      impl_(std::make_unique<Impl>(parallel.reducer(), param_groups_)) {
+Sgd::Sgd(DataParallel& parallel, const std::vector<torch::optim::OptimizerParamGroup>& groups, SgdSettings settings)
+    : Optimizer(groups, std::make_unique<SgdOptions>(settings)),
+      impl_(std::make_unique<Impl>(parallel.reducer(), with_own_options(param_groups_, groups))) {
   for (const auto& group : param_groups_) check(static_cast<const SgdOptions&>(group.options()).settings());
   Reducer& reducer = parallel.reducer();
   reducer.set_routes(gradient_routes(reducer.parameters(), parallel.settings().codec, true));

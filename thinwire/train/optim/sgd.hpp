@@ -31,7 +31,7 @@ struct SgdOptions : public torch::optim::OptimizerCloneableOptions<SgdOptions> {
 class Sgd : public torch::optim::Optimizer {
  public:
   explicit Sgd(DataParallel& parallel, SgdSettings settings = {});
-  Sgd(DataParallel& parallel, std::vector<torch::optim::OptimizerParamGroup> groups, SgdSettings settings);
+  Sgd(DataParallel& parallel, const std::vector<torch::optim::OptimizerParamGroup>& groups, SgdSettings settings);
   ~Sgd() override;
   torch::Tensor step(LossClosure closure = nullptr) override;
   void save(torch::serialize::OutputArchive& archive) const override;
