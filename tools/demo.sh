@@ -4,7 +4,7 @@
 # DIR of --data holds the four IDX files of Fashion-MNIST; RATE as tc writes it. Results lie in --out (runs/demo).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-data=/usr/share/datasets/fashion-mnist link=100mbit steps=220 programs=build/release/bin out=runs/demo seed=1
+data=/usr/share/datasets/fashion-mnist link=100mbit steps=240 programs=build/release/bin out=runs/demo seed=1
 
 stop() { echo "demo: $1" >&2; exit "${2:-1}"; }
 while [ $# -gt 0 ]; do
@@ -22,7 +22,7 @@ done
 ls "$data"/train-images-idx3-ubyte* >/dev/null 2>&1 ||
   stop "no Fashion-MNIST in $data; try apt-get install dataset-fashion-mnist, or --data DIR"
 
-# train NAME TITLE FLAGS...: results in $out/NAME
+# train NAME TITLE FLAGS...: results in $out/NAME. Not shown: the result line, and that a namespace has no host names.
 train() {
   local dir=$out/$1 title=$2
   shift 2
@@ -31,7 +31,7 @@ train() {
   echo "== $title"
   "$programs/thinwire" run -n 2 --link "$link" -- "$programs/fashion_vit" --data "$data" --steps "$steps" \
     --seed "$seed" --progress-every 3 --log "$dir/steps.{rank}.jsonl" --trace "$dir/trace.{rank}.json" \
-    --result "$dir/result.json" "$@" 2>&1 | tee "$dir/output.log" | grep --line-buffered -v '^\[[0-9]*\] {' ||
+    --result "$dir/result.json" "$@" 2>&1 | tee "$dir/output.log" | grep --line-buffered -v -e '^\[[0-9]*\] {' -e 'hostname of the client socket' ||
     stop "the run \"$title\" failed; its output is in $dir/output.log"
   [ -s "$dir/result.json" ] || stop "the run \"$title\" left no result; its output is in $dir/output.log"
 }

@@ -148,8 +148,8 @@ void run(const Flags& flags) {
 int main(int argc, char** argv) {
   Flags flags;
   flags.training.micro_batch = 64;
-  flags.training.steps = 220;
-  flags.training.lr = 1e-3;
+  flags.training.steps = 240;
+  flags.training.lr = 2e-3;
   flags.training.lr_end = 2e-5;
   flags.training.lr_warmup_steps = 20;
   flags.training.weight_decay = 0.05;
