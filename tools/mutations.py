@@ -165,7 +165,8 @@ def main() -> int:
     results = []
     for mutant in mutants:
         result = judge(scratch, mutant)
-        print(f"{'killed' if result.killed else 'ALIVE ':8}{result.seconds:6.1f} s  {result.name:32}{result.how}", flush=True)
+        verdict = "killed" if result.killed else "ALIVE"
+        print(f"{verdict:8}{result.seconds:6.1f} s  {result.name:32}{result.how}", flush=True)
         results.append(result)
     alive = sum(not result.killed for result in results)
     print(f"{len(results) - alive} of {len(results)} faults make their test fail")

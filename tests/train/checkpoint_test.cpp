@@ -11,10 +11,10 @@
 #include "tests/train/models.hpp"
 #include "tests/train/ranks.hpp"
 #include "thinwire/base/error.hpp"
+#include "thinwire/train/ddp/reducer.hpp"
 #include "thinwire/train/optim/adamw.hpp"
 #include "thinwire/train/optim/one_bit_adam.hpp"
 #include "thinwire/train/optim/sgd.hpp"
-#include "thinwire/train/ddp/reducer.hpp"
 
 namespace thinwire::train {
 namespace {
@@ -92,8 +92,7 @@ std::vector<std::string> train(const Trip& run) {
 
 MakeOptimizer one_bit() {
   return [](DataParallel& parallel) {
-    return std::make_unique<OneBitAdam>(parallel,
-                                        OneBitAdamSettings{.lr = 3e-3, .beta2 = 0.9, .freeze_step = kFreeze});
+    return std::make_unique<OneBitAdam>(parallel, OneBitAdamSettings{.lr = 3e-3, .beta2 = 0.9, .freeze_step = kFreeze});
   };
 }
 
@@ -187,10 +186,12 @@ std::vector<std::string> load_after(const fs::path& directory, const std::functi
 }
 
 TEST_F(Checkpoint, TruncatedForeignAndChangedFilesAreRefusedOnEveryRank) {
-  const auto truncated = load_after(directory_, [](const fs::path& part) { fs::resize_file(part, fs::file_size(part) / 2); });
+  const auto truncated =
+      load_after(directory_, [](const fs::path& part) { fs::resize_file(part, fs::file_size(part) / 2); });
   EXPECT_NE(truncated[0].find("cut short"), std::string::npos) << truncated[0];
   EXPECT_EQ(truncated[0].rfind("rank 1:", 0), 0U) << truncated[0];
-  const auto foreign = load_after(directory_, [](const fs::path& part) { std::ofstream(part) << "PK something else entirely"; });
+  const auto foreign =
+      load_after(directory_, [](const fs::path& part) { std::ofstream(part) << "PK something else entirely"; });
   EXPECT_NE(foreign[0].find("no checkpoint of ours"), std::string::npos) << foreign[0];
   const auto changed = load_after(directory_, [](const fs::path& part) {
     std::fstream file(part, std::ios::in | std::ios::out | std::ios::binary);
@@ -202,7 +203,8 @@ TEST_F(Checkpoint, TruncatedForeignAndChangedFilesAreRefusedOnEveryRank) {
 }
 
 TEST_F(Checkpoint, AnotherModelIsNamed) {
-  const auto message = load_after(directory_, [](const fs::path&) {}, 71)[0];
+  const auto message = load_after(
+      directory_, [](const fs::path&) {}, 71)[0];
   EXPECT_NE(message.find("parameter table.weight [40, 70]"), std::string::npos) << message;
 }
 

@@ -55,7 +55,8 @@ TEST(DataParallel, DenseEqualsASingleProcessOnTheJoinedBatch) {
 
 TEST(DataParallel, SmallBucketsGiveTheSameBitsAsLargeOnes) {
   const torch::Tensor large = data_parallel(3, kSteps, {.codec = "int4"});
-  const torch::Tensor small = data_parallel(3, kSteps, {.codec = "int4", .bucket_bytes = 8192, .first_bucket_bytes = 8192});
+  const torch::Tensor small =
+      data_parallel(3, kSteps, {.codec = "int4", .bucket_bytes = 8192, .first_bucket_bytes = 8192});
   EXPECT_TRUE(torch::equal(large, small));
 }
 

@@ -17,16 +17,15 @@ struct TinyNetImpl : torch::nn::Module {
     norm = register_module("norm", torch::nn::LayerNorm(std::vector<std::int64_t>{90}));
     second = register_module("second", torch::nn::Linear(90, 40));
   }
-  torch::Tensor forward(const torch::Tensor& tokens) {
-    return second(torch::gelu(norm(first(table(tokens)))));
-  }
+  torch::Tensor forward(const torch::Tensor& tokens) { return second(torch::gelu(norm(first(table(tokens))))); }
   torch::nn::Embedding table{nullptr};
   torch::nn::Linear first{nullptr}, second{nullptr};
   torch::nn::LayerNorm norm{nullptr};
 };
 TORCH_MODULE(TinyNet);
 
-// The same on every rank: a function of the seed only. torch::manual_seed is shared by threads, so weights are drawn here.
+// The same on every rank: a function of the seed only. torch::manual_seed is shared by threads, so weights are drawn
+// here.
 inline TinyNet make_tiny_net(std::uint64_t seed = 1, std::int64_t width = 70) {
   TinyNet net(width);
   auto generator = at::detail::createCPUGenerator(seed);

@@ -48,6 +48,50 @@ bool comes_true(const std::function<bool()>& condition) {
   return false;
 }
 
+// Backward reaches `third` and `second`, then the probe, then `first`.
+struct ThreeStagesImpl : torch::nn::Module {
+  ThreeStagesImpl() {
+    first = register_parameter("first", noise(1, {64, 64}, 0.1));
+    second = register_parameter("second", noise(2, {64, 64}, 0.1));
+    third = register_parameter("third", noise(3, {64, 64}, 0.1));
+  }
+  torch::Tensor loss(int step, int rank, const std::function<void()>& in_backward) {
+    const torch::Tensor x = noise(static_cast<std::uint64_t>(100 * step + rank), {8, 64});
+    return Probe::apply(x.matmul(first), &in_backward).matmul(second).matmul(third).square().mean();
+  }
+  torch::Tensor first, second, third;
+};
+TORCH_MODULE(ThreeStages);
+
+// Rank 0 has all its buckets under way and comes to the norm while rank 1, late before the first bucket and again
+// before the last, still needs rank 0's second hop of the one between.
+TEST(Overlap, PredictedClippingWaitsForNoRankThatWaitsForIt) {
+  on_ranks(
+      2,
+      [&](comm::World& world) {
+        ThreeStages net;
+        DataParallel parallel(*net, world,
+                              {.bucket_bytes = 16'384,
+                               .first_bucket_bytes = 16'384,
+                               .max_grad_norm = 0.1,
+                               .clip_mode = ClipMode::kPredicted});
+        OneBitAdam optimizer(parallel, {.freeze_step = 4});
+        const auto be_late = [&] {
+          if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        };
+        const std::function<void()> in_backward = be_late;
+        for (int step = 0; step < 6; ++step) {
+          optimizer.zero_grad();
+          const torch::Tensor loss = net->loss(step, world.rank(), in_backward);
+          be_late();
+          loss.backward();
+          optimizer.step();
+        }
+        EXPECT_EQ(parallel.last_step().optimizer_stage, "one_bit");
+      },
+      5'000);
+}
+
 TEST(Overlap, TheFirstBucketTravelsBeforeBackwardEnds) {
   on_ranks(2, [&](comm::World& world) {
     TwoStages net;

@@ -92,9 +92,14 @@ void StepPipeline::agree_on_norm() {
     for (const double norm : bucket_norms_) norm2 += norm * norm;
     outcome_.norm = std::sqrt(norm2);
   } else {
-    const WaitingScope waiting(world_.progress());
     const at::Tensor lanes = at::from_blob(sketch_.lanes().data(), {NormSketch::kLanes}, at::kFloat);
-    world_.hop1().all_reduce(lanes, comm::ReduceOp::kSum, {"norm sketch", step_.step})->wait();
+    const comm::Handle joined = world_.hop1().all_reduce(lanes, comm::ReduceOp::kSum, {"norm sketch", step_.step});
+    // A rank whose backward is slower may wait for the second hop of one of these before it brings its last bucket.
+    for (InFlight& entry : in_flight_) {
+      if (!entry.reduced) reduce(entry);
+    }
+    const WaitingScope waiting(world_.progress());
+    joined->wait();
     outcome_.norm = sketch_.norm() / world_.size();
   }
   outcome_.dense_factor = clip_factor(outcome_.norm, clip_.max_norm);
