@@ -2,6 +2,7 @@
 #pragma once
 
 #include <torch/autograd.h>
+#include <torch/nn.h>
 #include <torch/types.h>
 
 #include <stdexcept>

@@ -1,6 +1,8 @@
 // Modules whose gradients a test chooses element by element, and the bits of everything that a step may change.
 #pragma once
 
+#include <torch/nn.h>
+#include <torch/optim/optimizer.h>
 #include <torch/types.h>
 
 #include <map>

@@ -10,7 +10,7 @@ constexpr const char* kLoopback = "127.0.0.1";
 
 // Sets link.lab, or returns why there is none.
 std::string try_namespaces(int ranks, Link& link) {
-  const std::string why = why_no_netlab();
+  std::string why = why_no_netlab();
   if (!why.empty()) return why;
   try {
     link.lab = std::make_unique<NetLab>(ranks, link.rate);

@@ -6,7 +6,7 @@
 namespace thinwire::cli {
 
 std::string version_text() {
-  const bool torch = std::string(kTorchVersion) != "";
+  const bool torch = !std::string(kTorchVersion).empty();
   std::string text = "thinwire " + std::string(kVersion) + "\n";
   text += torch ? "torch          " + std::string(kTorchVersion) + "\n"
                 : "torch          none: " + std::string(kTorchWhyNot) + "\n";
