@@ -1,8 +1,8 @@
 """The PyTorch contenders of `thinwire bench step`: compute only, DDP in fp32, its fp16 hook, PowerSGD of rank 1.
 
 Started once per rank with torchrun's variables; answers lines "run CONTENDER STEPS" on standard input with one JSON
-line each (the protocol is described in thinwire/cli/bench_workers.hpp). The model, its inputs and the Adam update are those
-of bench/step/byte_transformer.hpp.
+line each (the protocol is described in thinwire/cli/bench_workers.hpp). The model, its inputs and the Adam update are
+those of bench/step/byte_transformer.hpp.
 """
 
 import json
