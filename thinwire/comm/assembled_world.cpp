@@ -42,7 +42,7 @@ std::vector<std::unique_ptr<World>> make_local_worlds(int size, std::int64_t tim
   auto hop2 = make_local_groups(size, timeout_ms);
   std::vector<std::unique_ptr<World>> worlds;
   for (int rank = 0; rank < size; ++rank) {
-    WorldParts parts{.rank = rank, .size = size, .local_rank = rank, .emulated = true};
+    WorldParts parts{.rank = rank, .size = size, .local_rank = rank};
     parts.hop1 = std::move(hop1[static_cast<std::size_t>(rank)]);
     parts.hop2 = std::move(hop2[static_cast<std::size_t>(rank)]);
     worlds.push_back(assemble_world(std::move(parts)));

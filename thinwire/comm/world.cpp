@@ -18,7 +18,7 @@ std::unique_ptr<World> world_of_one(const EnvSettings& env, const InitSettings& 
                                        .got = std::to_string(env.rank) + " in a world of 1",
                                        .want = "0",
                                        .hint = "WORLD_SIZE with the number of ranks"});
-  WorldParts parts{.local_rank = env.local_rank, .emulated = true};
+  WorldParts parts{.local_rank = env.local_rank, .emulated = !settings.link.empty()};
   parts.hop1 = std::move(make_local_groups(1, settings.timeout_ms)[0]);
   parts.hop2 = std::move(make_local_groups(1, settings.timeout_ms)[0]);
   emulate_link(settings, parts.hop1, parts.hop2);

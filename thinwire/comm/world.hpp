@@ -34,7 +34,7 @@ class World {
   // What this rank is doing; the communication thread and the trainer write it, the watchdog publishes it.
   virtual Progress& progress() = 0;
 
-  // True when one rank has no peers to wait for, or all are threads of this process.
+  // True when a link of limited speed is emulated: what is timed here is no network.
   virtual bool emulated() const = 0;
 };
 
