@@ -22,7 +22,8 @@ class Paths(PlantedTree):
     check_name = "check_paths"
 
     def test_ordinary_paths_pass(self) -> None:
-        self.plant("a.md", "../shared/data, /tmp/x, /usr/include, http://www.apache.org, build/work/x, /homework/\n")
+        inside = "build/" + "work/x"
+        self.plant("a.md", f"../shared/data, /tmp/x, /usr/include, http://www.apache.org, {inside}, /homework/\n")
         self.assert_clean()
 
     def test_machine_paths_and_registries_are_found(self) -> None:
