@@ -29,6 +29,8 @@ class CharGptImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& tokens);
 
  private:
+  void initialize_weights();
+
   torch::nn::Embedding character_{nullptr};
   torch::nn::Embedding position_{nullptr};
   std::vector<TransformerBlock> blocks_;
