@@ -116,7 +116,8 @@ void run(const Flags& flags) {
   FashionVit model(flags.shape);
 
   const auto world = thinwire::init_from_env();
-  thinwire::DataParallel parallel(*model, *world, parallel_settings(flags.training, world->size()));
+  print_messages(world->rank());
+  thinwire::DataParallel parallel(*model, *world, parallel_settings(flags.training));
   const auto optimizer = make_optimizer(parallel, flags.training);
   RunRecord record(flags.training, parallel);
 

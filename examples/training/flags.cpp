@@ -67,19 +67,13 @@ void add_training_flags(CLI::App& app, TrainingFlags& flags) {
   add_file_flags(app, flags);
 }
 
-thinwire::DataParallelSettings parallel_settings(const TrainingFlags& flags, int size) {
+thinwire::DataParallelSettings parallel_settings(const TrainingFlags& flags) {
   thinwire::DataParallelSettings settings;
   if (flags.optimizer == "adamw" && !flags.codec.empty()) settings.codec = flags.codec;
   settings.max_grad_norm = flags.max_grad_norm;
   settings.clip_mode = flags.clip_mode == "exact" ? thinwire::ClipMode::kExact : thinwire::ClipMode::kPredicted;
-  settings.step_log = per_rank_path(flags.log, size);
+  settings.step_log = flags.log;
   return settings;
-}
-
-std::string per_rank_path(const std::string& path, int size) {
-  if (path.empty() || size == 1 || path.find("{rank}") != std::string::npos) return path;
-  std::filesystem::path parts(path);
-  return parts.replace_extension(".{rank}" + std::filesystem::path(path).extension().string()).string();
 }
 
 std::int64_t last_step(const TrainingFlags& flags) {

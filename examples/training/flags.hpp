@@ -43,11 +43,7 @@ struct TrainingFlags {
 
 void add_training_flags(CLI::App& app, TrainingFlags& flags);
 
-thinwire::DataParallelSettings parallel_settings(const TrainingFlags& flags, int size);
-
-// Puts ".{rank}" in front of the extension of a path that has no "{rank}" when there are several ranks, so that ranks
-// never write the same file: run.jsonl becomes run.{rank}.jsonl.
-std::string per_rank_path(const std::string& path, int size);
+thinwire::DataParallelSettings parallel_settings(const TrainingFlags& flags);
 
 // The step after which this run ends.
 std::int64_t last_step(const TrainingFlags& flags);

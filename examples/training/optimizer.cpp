@@ -10,7 +10,7 @@ namespace examples {
 namespace {
 
 std::unique_ptr<torch::optim::Optimizer> make_adamw(thinwire::DataParallel& parallel, const TrainingFlags& flags) {
-  thinwire::train::AdamWSettings settings;
+  thinwire::AdamWSettings settings;
   settings.lr = flags.lr;
   settings.beta1 = flags.beta1;
   settings.beta2 = flags.beta2;
@@ -19,7 +19,7 @@ std::unique_ptr<torch::optim::Optimizer> make_adamw(thinwire::DataParallel& para
 }
 
 std::unique_ptr<torch::optim::Optimizer> make_one_bit(thinwire::DataParallel& parallel, const TrainingFlags& flags) {
-  thinwire::train::OneBitAdamSettings settings;
+  thinwire::OneBitAdamSettings settings;
   settings.lr = flags.lr;
   settings.beta1 = flags.beta1;
   settings.beta2 = flags.beta2;

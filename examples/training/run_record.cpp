@@ -138,6 +138,14 @@ void RunRecord::finish(const ordered_json& extra) const {
   std::fflush(stdout);
 }
 
+void print_messages(int rank) {
+  if (rank != 0) return;
+  thinwire::set_log_sink([](thinwire::LogLevel level, const std::string& text) {
+    const char* clear_progress = isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "";
+    std::fprintf(stderr, "%s%s: %s\n", clear_progress, thinwire::to_string(level), text.c_str());
+  });
+}
+
 void write_file_atomically(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".tmp." + std::to_string(getpid());
   std::FILE* file = std::fopen(temporary.c_str(), "wb");

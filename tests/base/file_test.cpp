@@ -99,5 +99,14 @@ TEST_F(File, OfSeveralWritersOneWins) {
   EXPECT_EQ(names(), std::vector<std::string>{"f"});
 }
 
+TEST(PathOfRank, KeepsRanksApart) {
+  EXPECT_EQ(path_of_rank("a/run.jsonl", 1, 2), "a/run.1.jsonl");
+  EXPECT_EQ(path_of_rank("a.b/run", 0, 2), "a.b/run.0");
+  EXPECT_EQ(path_of_rank("a/run.jsonl", 0, 1), "a/run.jsonl");
+  EXPECT_EQ(path_of_rank("a/{rank}/run.jsonl", 3, 4), "a/3/run.jsonl");
+  EXPECT_EQ(path_of_rank("run.{rank}.jsonl", 0, 1), "run.0.jsonl");
+  EXPECT_EQ(path_of_rank("", 1, 2), "");
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -31,12 +31,5 @@ TEST(WarmUpCosine, SetsTheRateOfTheStepThatComesNext) {
   }
 }
 
-TEST(PerRankPath, KeepsRanksApart) {
-  EXPECT_EQ(per_rank_path("a/run.jsonl", 2), "a/run.{rank}.jsonl");
-  EXPECT_EQ(per_rank_path("a/run.jsonl", 1), "a/run.jsonl");
-  EXPECT_EQ(per_rank_path("a/{rank}/run.jsonl", 2), "a/{rank}/run.jsonl");
-  EXPECT_EQ(per_rank_path("", 2), "");
-}
-
 }  // namespace
 }  // namespace examples

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 
 #include "thinwire/base/file_descriptor.hpp"
 
@@ -100,6 +101,17 @@ std::vector<std::byte> read_file(const std::string& path) {
   const std::string text = read_text_file(path);
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
   return {bytes.begin(), bytes.end()};
+}
+
+std::string path_of_rank(const std::string& path, int rank, int size) {
+  constexpr std::string_view kMark = "{rank}";
+  const std::string number = std::to_string(rank);
+  if (const std::size_t at = path.find(kMark); at != std::string::npos)
+    return std::string(path).replace(at, kMark.size(), number);
+  if (path.empty() || size == 1) return path;
+  const std::filesystem::path parts(path);
+  std::filesystem::path of_rank = parts;
+  return of_rank.replace_extension("." + number + parts.extension().string()).string();
 }
 
 }  // namespace thinwire

@@ -22,4 +22,8 @@ void write_file_atomically(const std::string& path, std::string_view text);
 std::vector<std::byte> read_file(const std::string& path);
 std::string read_text_file(const std::string& path);
 
+// A file of one rank of `size`: "{rank}" in `path` replaced; without it, and with several ranks, the rank goes in front
+// of the extension, so that ranks never write the same file: "run.jsonl" becomes "run.1.jsonl".
+std::string path_of_rank(const std::string& path, int rank, int size);
+
 }  // namespace thinwire
