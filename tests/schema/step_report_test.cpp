@@ -24,8 +24,8 @@ StepReport example() {
   report.grad_norm = 0.3333333333333333;
   report.clip_factor = 0.5;
   report.skipped = true;
-  report.buckets = {{0, "dense", "fp32", 100, 400, 0.01, 0.02, 0.03, 0.04, 0},
-                    {1, "body", "one_bit:scale=rms,block=2048", 4096, 536, 0.05, 0.06, 0.07, 0.08, 0.9}};
+  report.buckets = {{0, "dense", "fp32", 100, 400, 0.01, 0.02, 0.03, 0, 0.04, 0},
+                    {1, "body", "one_bit:scale=rms,block=2048", 4096, 536, 0.05, 0.06, 0.07, 0.075, 0.08, 0.9}};
   return report;
 }
 
@@ -72,6 +72,7 @@ TEST(StepReport, FieldsCarryTheNamesOfTheStruct) {
   EXPECT_EQ(bucket.at("ready_s"), 0.05);
   EXPECT_EQ(bucket.at("encode_s"), 0.06);
   EXPECT_EQ(bucket.at("exchange_s"), 0.07);
+  EXPECT_EQ(bucket.at("reduce_s"), 0.075);
   EXPECT_EQ(bucket.at("decode_s"), 0.08);
 }
 

@@ -8,11 +8,17 @@ namespace {
 constexpr const char* kPlace = "schema::step_report";
 
 Json to_json(const BucketReport& bucket) {
-  return {{"bucket", bucket.bucket},         {"group", bucket.group},
-          {"codec", bucket.codec},           {"elements", bucket.elements},
-          {"sent_bytes", bucket.sent_bytes}, {"ready_s", bucket.ready_s},
-          {"encode_s", bucket.encode_s},     {"exchange_s", bucket.exchange_s},
-          {"decode_s", bucket.decode_s},     {"residual_ratio", bucket.residual_ratio}};
+  return {{"bucket", bucket.bucket},
+          {"group", bucket.group},
+          {"codec", bucket.codec},
+          {"elements", bucket.elements},
+          {"sent_bytes", bucket.sent_bytes},
+          {"ready_s", bucket.ready_s},
+          {"encode_s", bucket.encode_s},
+          {"exchange_s", bucket.exchange_s},
+          {"reduce_s", bucket.reduce_s},
+          {"decode_s", bucket.decode_s},
+          {"residual_ratio", bucket.residual_ratio}};
 }
 
 BucketReport bucket_from_json(const std::string& path, const Json& json) {
@@ -26,6 +32,7 @@ BucketReport bucket_from_json(const std::string& path, const Json& json) {
   bucket.ready_s = fields.number("ready_s");
   bucket.encode_s = fields.number("encode_s");
   bucket.exchange_s = fields.number("exchange_s");
+  bucket.reduce_s = fields.number("reduce_s");
   bucket.decode_s = fields.number("decode_s");
   bucket.residual_ratio = fields.number("residual_ratio");
   fields.finish();

@@ -16,6 +16,7 @@ struct BucketReport {
   double ready_s = 0;           // since the step's first hook, seconds
   double encode_s = 0;
   double exchange_s = 0;  // both hops, from the first send to the last byte
+  double reduce_s = 0;    // the owner's decode, mean and encode between the hops
   double decode_s = 0;
   double residual_ratio = 0;  // |new residual| / |what was encoded|; 0 for dense
 };

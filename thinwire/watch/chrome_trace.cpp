@@ -17,10 +17,9 @@ constexpr std::array kTracks = {"compute", "encode", "hop 1", "hop 2", "update"}
 // Index into kTracks. A dense exchange counts as hop 1, as it does in the order of collectives.
 int track_of(EventKind kind) {
   switch (kind) {
-    case EventKind::kForward:
     case EventKind::kBackward:
+    case EventKind::kExposed:
     case EventKind::kReady:
-    case EventKind::kStep:
       return 0;
     case EventKind::kEncode:
     case EventKind::kReduce:

@@ -9,10 +9,10 @@ namespace thinwire::watch {
 
 const char* to_string(EventKind kind) {
   switch (kind) {
-    case EventKind::kForward:
-      return "forward";
     case EventKind::kBackward:
       return "backward";
+    case EventKind::kExposed:
+      return "exposed";
     case EventKind::kReady:
       return "ready";
     case EventKind::kEncode:
@@ -29,8 +29,6 @@ const char* to_string(EventKind kind) {
       return "update";
     case EventKind::kDense:
       return "dense";
-    case EventKind::kStep:
-      return "step";
   }
   return "unknown";
 }

@@ -9,22 +9,21 @@
 namespace thinwire::watch {
 
 enum class EventKind {
-  kForward,
-  kBackward,
-  kReady,
+  kBackward,  // from the first gradient to the end of autograd
+  kExposed,   // the trainer's thread waits for the rest of the exchange
+  kUpdate,    // the optimizer
+  kReady,     // the last gradient of a bucket is there (an instant)
   kEncode,
-  kExchangeHop1,
-  kReduce,
+  kExchangeHop1,  // from the first byte sent to the last received
+  kReduce,        // the owner's part between the hops
   kExchangeHop2,
-  kDecode,
-  kUpdate,
-  kDense,
-  kStep
+  kDecode,  // where it is not fused into the update
+  kDense    // all-reduce of a dense bucket
 };
 const char* to_string(EventKind kind);
 
 struct Event {
-  EventKind kind = EventKind::kStep;
+  EventKind kind = EventKind::kReady;
   std::int64_t step = 0;
   int bucket = -1;
   double begin_s = 0;  // seconds on base::monotonic_seconds()

@@ -20,8 +20,11 @@ double NormPredictor::predict(std::size_t bucket, double bucket_norm) const {
 }
 
 void NormPredictor::observe(double norm, const std::vector<double>& bucket_norms) {
+  if (!(norm > 0)) return;
   norm_ = smoothed(norm_, norm);
-  for (std::size_t i = 0; i < bucket_norms_.size(); ++i) bucket_norms_[i] = smoothed(bucket_norms_[i], bucket_norms[i]);
+  for (std::size_t i = 0; i < bucket_norms_.size(); ++i) {
+    if (bucket_norms[i] > 0) bucket_norms_[i] = smoothed(bucket_norms_[i], bucket_norms[i]);
+  }
 }
 
 void NormPredictor::restore(double norm, std::vector<double> bucket_norms) {

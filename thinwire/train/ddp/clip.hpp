@@ -22,7 +22,7 @@ class NormPredictor {
   // REQUIRES: ready().
   double predict(std::size_t bucket, double bucket_norm) const;
   // After the step, with the norm of the mean gradient and this rank's norm of every bucket. Not called for skipped
-  // steps.
+  // steps, nor where this rank had no batch. A norm of 0 (nothing in the bucket was used) teaches nothing.
   void observe(double norm, const std::vector<double>& bucket_norms);
 
   double norm() const { return norm_; }

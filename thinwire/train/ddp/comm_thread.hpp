@@ -18,7 +18,7 @@ class CommThread {
   struct Pipeline {
     std::function<int()> in_flight;
     std::function<void()> advance;
-    int max_in_flight = 3;
+    int max_in_flight = 1;
   };
   explicit CommThread(Pipeline pipeline);
   // Finishes the jobs that were posted.

@@ -1,6 +1,7 @@
 // Dense: the sum of float32 gradients, divided by the number of ranks; flags ride behind the last bucket.
 #include <ATen/ops/dot.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/square.h>
 #include <ATen/ops/sum.h>
 
 #include <cmath>
@@ -36,10 +37,12 @@ class DenseExchange final : public BucketExchange {
     const double begin = monotonic_seconds();
     at::Tensor values = flat_.narrow(0, 0, parts_.bucket->elements);
     if (parts_.hop1->size() > 1) values.mul_(1.0 / parts_.hop1->size());
-    // The square sum is finite only if every element is (or their squares overflow: then the step is skipped as well).
-    report_.sum_norm2 = at::dot(values, values).item<double>();
     std::uint32_t flags = carries_flags_ ? read_flags() : 0;
-    if (!std::isfinite(report_.sum_norm2) && !at::isfinite(values).all().item<bool>()) flags |= comm::flag::kNonFinite;
+    report_.sum_norm2 = at::dot(values, values).item<double>();
+    if (!std::isfinite(report_.sum_norm2)) {  // an element is not finite, or only the squares overflow float32
+      if (!at::isfinite(values).all().item<bool>()) flags |= comm::flag::kNonFinite;
+      report_.sum_norm2 = at::sum(at::square(values.to(at::kDouble))).item<double>();
+    }
     report_.decode_s = monotonic_seconds() - begin;
     return flags;
   }

@@ -11,8 +11,6 @@
 namespace thinwire::train {
 namespace {
 
-constexpr int kMaxInFlight = 3;
-
 double square_sum(std::span<const float> values) {
   double lanes[8] = {};
   std::size_t i = 0;
@@ -51,14 +49,13 @@ void StepPipeline::open(std::int64_t step, bool measure_residual) {
 
 void StepPipeline::on_bucket(int bucket, std::uint32_t flags) {
   const double now = monotonic_seconds();
-  record(watch::EventKind::kReady, bucket, now);
+  record(watch::EventKind::kReady, bucket, now, now);
   reports_[bucket].ready_s = now - opened_at_s_;
   if (sketched()) sketch(bucket);
-  const bool dense = exchanges_.bucket_route(bucket).route == Route::kDense;
-  if (!dense && held_until_norm()) {
+  if (!dense(bucket) && held_until_norm()) {
     held_.emplace_back(bucket, flags);
   } else {
-    start(bucket, flags, dense ? 1.0F : factor_for(bucket));
+    start(bucket, flags, dense(bucket) ? 1.0F : factor_for(bucket));
   }
   if (bucket + 1 < static_cast<int>(exchanges_.layout().buckets.size())) return;
   if (sketched()) agree_on_norm();
@@ -116,8 +113,9 @@ void StepPipeline::start(int bucket, std::uint32_t flags, float factor) {
   const std::int64_t before = sent_bytes();
   exchanges_.exchange(bucket).encode_and_send(step);
   reports_[bucket].sent_bytes += sent_bytes() - before;
-  record(watch::EventKind::kEncode, bucket, begin);
-  in_flight_.push_back({bucket, false, monotonic_seconds()});
+  const double end = monotonic_seconds();
+  if (!dense(bucket)) record(watch::EventKind::kEncode, bucket, begin, end);
+  in_flight_.push_back({bucket, false, end});
 }
 
 // The owner's part of a bucket comes before the end of the one in front: its second hop then starts earlier, and the
@@ -139,12 +137,18 @@ void StepPipeline::reduce(InFlight& entry) {
   world_.progress().hop = 1;
   world_.progress().phase = comm::Phase::kWaiting;
   const std::int64_t before = sent_bytes();
-  exchanges_.exchange(entry.bucket).reduce_and_send();
-  record(watch::EventKind::kExchangeHop1, entry.bucket, entry.sent_at_s, reports_[entry.bucket].sent_bytes);
-  reports_[entry.bucket].exchange_s += monotonic_seconds() - entry.sent_at_s;
-  const std::int64_t hop2_bytes = sent_bytes() - before;
-  reports_[entry.bucket].sent_bytes += hop2_bytes;
-  entry.sent_at_s = monotonic_seconds();
+  BucketExchange& exchange = exchanges_.exchange(entry.bucket);
+  exchange.reduce_and_send();
+  const double end = monotonic_seconds();
+  const double received = end - exchange.report().reduce_s;
+  schema::BucketReport& report = reports_[entry.bucket];
+  record(dense(entry.bucket) ? watch::EventKind::kDense : watch::EventKind::kExchangeHop1, entry.bucket,
+         entry.sent_at_s, received, report.sent_bytes);
+  if (!dense(entry.bucket)) record(watch::EventKind::kReduce, entry.bucket, received, end);
+  report.exchange_s += received - entry.sent_at_s;
+  entry.hop2_bytes = sent_bytes() - before;
+  report.sent_bytes += entry.hop2_bytes;
+  entry.sent_at_s = end;
   entry.reduced = true;
 }
 
@@ -156,8 +160,13 @@ void StepPipeline::finish(const InFlight& entry) {
   outcome_.flags |= exchange.finish();
   const ExchangeReport& done = exchange.report();
   dense_norm2_ += done.sum_norm2;
-  record(watch::EventKind::kExchangeHop2, entry.bucket, entry.sent_at_s);
-  reports_[entry.bucket].exchange_s += monotonic_seconds() - entry.sent_at_s - done.decode_s;
+  if (!dense(entry.bucket)) {
+    const double end = monotonic_seconds();
+    const double received = end - done.decode_s;
+    record(watch::EventKind::kExchangeHop2, entry.bucket, entry.sent_at_s, received, entry.hop2_bytes);
+    if (done.decode_s > 0) record(watch::EventKind::kDecode, entry.bucket, received, end);
+    reports_[entry.bucket].exchange_s += received - entry.sent_at_s;
+  }
   report_bucket(entry.bucket, done);
 }
 
@@ -168,16 +177,17 @@ void StepPipeline::report_bucket(int bucket, const ExchangeReport& done) {
   report.codec = exchanges_.bucket_route(bucket).codec;
   report.elements = cut.elements;
   report.encode_s = done.encode_s;
+  report.reduce_s = done.reduce_s;
   report.decode_s = done.decode_s;
   if (done.encoded_norm2 > 0) report.residual_ratio = std::sqrt(done.residual_norm2 / done.encoded_norm2);
 }
 
-void StepPipeline::conclude() {
+void StepPipeline::conclude(bool had_batch) {
   if (clip_.max_norm > 0 && !sketched()) {
     outcome_.norm = std::sqrt(dense_norm2_);
     outcome_.dense_factor = clip_factor(outcome_.norm, clip_.max_norm);
   }
-  if (sketched() && !outcome_.skip()) predictor_.observe(outcome_.norm, bucket_norms_);
+  if (sketched() && had_batch && !outcome_.skip()) predictor_.observe(outcome_.norm, bucket_norms_);
   world_.progress().phase = comm::Phase::kComputing;
   world_.progress().hop = 0;
 }
@@ -187,10 +197,9 @@ void StepPipeline::abandon() {
   held_.clear();
 }
 
-void StepPipeline::record(watch::EventKind kind, int bucket, double begin_s, std::int64_t bytes) {
-  const double now = monotonic_seconds();
+void StepPipeline::record(watch::EventKind kind, int bucket, double begin_s, double end_s, std::int64_t bytes) {
   timeline_.record(
-      {.kind = kind, .step = step_.step, .bucket = bucket, .begin_s = begin_s, .end_s = now, .bytes = bytes});
+      {.kind = kind, .step = step_.step, .bucket = bucket, .begin_s = begin_s, .end_s = end_s, .bytes = bytes});
 }
 
 std::int64_t StepPipeline::sent_bytes() const {

@@ -31,6 +31,8 @@ struct ClipSettings {
 // that thread is idle.
 class StepPipeline {
  public:
+  static constexpr int kMaxInFlight = 3;  // buckets between encode and the end of hop 2; more only fills memory
+
   StepPipeline(ExchangeSet& exchanges, comm::World& world, watch::Timeline& timeline, ClipSettings clip);
 
   void open(std::int64_t step, bool measure_residual);
@@ -39,8 +41,8 @@ class StepPipeline {
   int in_flight() const { return static_cast<int>(in_flight_.size()); }
   // One more wait of the oldest exchange that has one to make.
   void advance();
-  // After the last bucket, nothing in flight: what the step came to.
-  void conclude();
+  // After the last bucket, nothing in flight: what the step came to. `had_batch`: the gradients were this rank's own.
+  void conclude(bool had_batch);
   // Forgets what is in flight (the groups are dead).
   void abandon();
 
@@ -55,6 +57,7 @@ class StepPipeline {
     int bucket;
     bool reduced;
     double sent_at_s;
+    std::int64_t hop2_bytes = 0;
   };
   bool sketched() const { return clip_.max_norm > 0 && !exchanges_.all_dense(); }
   bool held_until_norm() const { return sketched() && !(clip_.predicted && predictor_.ready()); }
@@ -62,9 +65,10 @@ class StepPipeline {
   float factor_for(int bucket) const;
   void agree_on_norm();
   void start(int bucket, std::uint32_t flags, float factor);
+  bool dense(int bucket) const { return exchanges_.bucket_route(bucket).route == Route::kDense; }
   void reduce(InFlight& entry);
   void finish(const InFlight& entry);
-  void record(watch::EventKind kind, int bucket, double begin_s, std::int64_t bytes = 0);
+  void record(watch::EventKind kind, int bucket, double begin_s, double end_s, std::int64_t bytes = 0);
   std::int64_t sent_bytes() const;
   void report_bucket(int bucket, const ExchangeReport& done);
 

@@ -54,7 +54,7 @@ class Feedback final : public BucketExchange {
     report_.encode_s = monotonic_seconds() - begin;
   }
 
-  void reduce_and_send() override { pieces_.reduce(); }
+  void reduce_and_send() override { report_.reduce_s = pieces_.reduce(); }
 
   std::uint32_t finish() override {
     const std::uint32_t flags = pieces_.finish();
@@ -107,7 +107,7 @@ class Momentum final : public MomentumExchange {
     report_.encode_s = monotonic_seconds() - begin;
   }
 
-  void reduce_and_send() override { pieces_.reduce(); }
+  void reduce_and_send() override { report_.reduce_s = pieces_.reduce(); }
   std::uint32_t finish() override { return pieces_.finish(); }
   const ExchangeReport& report() const override { return report_; }
   std::span<const std::byte> encoded(int owner, std::size_t i) const override { return pieces_.result(owner, i); }
@@ -144,8 +144,9 @@ TwoHopPieces::TwoHopPieces(const ExchangeParts& parts, std::shared_ptr<const cod
       offsets_(offsets_of(*parts.bucket, *codec_)),
       hops_(*parts.hop1, *parts.hop2, chunk_bytes_of(offsets_), parts.index) {}
 
-void TwoHopPieces::reduce() {
+double TwoHopPieces::reduce() {
   hops_.receive();
+  const double begin = monotonic_seconds();
   const int own = parts_.hop1->rank();
   std::vector<std::span<const std::byte>> chunks(parts_.hop1->size());
   std::uint32_t flags = 0;
@@ -160,7 +161,9 @@ void TwoHopPieces::reduce() {
         {&piece.numel, 1}, part(hops_.sum(), own, i), residual.pending());
     if (result.non_finite) flags |= comm::flag::kNonFinite;  // a sum of finite values may overflow
   }
+  const double reduce_s = monotonic_seconds() - begin;
   hops_.send_sum(flags);
+  return reduce_s;
 }
 
 std::unique_ptr<BucketExchange> make_feedback_exchange(const ExchangeParts& parts,

@@ -30,7 +30,7 @@ class TwoHopPieces {
   }
 
   // At the owner, after hop 1: adds up, encodes the sum with the server residual, starts hop 2.
-  void reduce();
+  double reduce();  // seconds spent on the owner's part, waiting left out
 
   std::uint32_t finish() { return hops_.finish(); }
 
