@@ -167,7 +167,9 @@ std::vector<std::string> load_after(const fs::path& directory, const std::functi
     AdamW optimizer(parallel);
     save_checkpoint(directory.string(), parallel, optimizer, {.step = 5});
   });
-  damage(directory / "step-0000000005" / "rank-1.twckpt");
+  std::string newest;
+  std::ifstream(directory / "latest") >> newest;
+  damage(directory / newest / "rank-1.twckpt");
   std::vector<std::string> messages(2);
   on_ranks(2, [&](comm::World& world) {
     TinyNet net = make_tiny_net(3, width);
@@ -227,6 +229,117 @@ TEST_F(Checkpoint, AFailedSaveLeavesTheOneBeforeAndSaysWhoFailed) {
     }
     EXPECT_EQ(load_checkpoint(directory_.string(), parallel, optimizer)->step, 5);
   });
+}
+
+// The set that `latest` names stays whole while the same step is saved again.
+TEST_F(Checkpoint, SavingTheSameStepAgainNeverTouchesTheLiveSet) {
+  on_ranks(2, [&](comm::World& world) {
+    TinyNet net = make_tiny_net();
+    DataParallel parallel(*net, world);
+    AdamW optimizer(parallel);
+    const std::string directory = directory_.string();
+    save_checkpoint(directory, parallel, optimizer, {.step = 5, .extra = "first"});
+    const torch::Tensor saved = flat_parameters(*net);
+    tiny_loss(net, 0, world.rank()).backward();
+    optimizer.step();
+    const fs::path obstacle = directory_ / "step-0000000005.again" / "rank-1.twckpt" / "full";
+    if (world.rank() == 1) fs::create_directories(obstacle);
+    parallel.barrier();
+    EXPECT_THROW(save_checkpoint(directory, parallel, optimizer, {.step = 5, .extra = "second"}), Error);
+    EXPECT_EQ(load_checkpoint(directory, parallel, optimizer)->extra, "first");
+    EXPECT_TRUE(torch::equal(flat_parameters(*net), saved));
+    parallel.barrier();
+    if (world.rank() == 1) fs::remove_all(obstacle.parent_path());
+    parallel.barrier();
+    for (const char* extra : {"third", "fourth", "fifth"}) {
+      save_checkpoint(directory, parallel, optimizer, {.step = 5, .extra = extra});
+      parallel.barrier();
+      EXPECT_EQ(load_checkpoint(directory, parallel, optimizer)->extra, extra);
+    }
+  });
+}
+
+TEST_F(Checkpoint, PartsOfDifferentSavesAreRefused) {
+  on_ranks(2, [&](comm::World& world) {
+    TinyNet net = make_tiny_net();
+    DataParallel parallel(*net, world);
+    AdamW optimizer(parallel);
+    const fs::path part = directory_ / "step-0000000005" / "rank-1.twckpt";
+    const fs::path other = directory_ / "step-0000000005.again" / "rank-1.twckpt";
+    for (int save = 0; save < 2; ++save) save_checkpoint(directory_.string(), parallel, optimizer, {.step = 5});
+    parallel.barrier();
+    if (world.rank() == 1) fs::copy_file(part, other, fs::copy_options::overwrite_existing);
+    parallel.barrier();
+    try {
+      load_checkpoint(directory_.string(), parallel, optimizer);
+      ADD_FAILURE() << "loaded";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+      EXPECT_NE(std::string(error.what()).find("save that the part in"), std::string::npos) << error.what();
+    }
+    parallel.barrier();
+    save_checkpoint(directory_.string(), parallel, optimizer, {.step = 6});  // the refusal left the reducer usable
+    EXPECT_EQ(load_checkpoint(directory_.string(), parallel, optimizer)->step, 6);
+  });
+}
+
+TEST_F(Checkpoint, WhatAKilledSaveLeftIsTidiedUp) {
+  on_ranks(2, [&](comm::World& world) {
+    TinyNet net = make_tiny_net();
+    DataParallel parallel(*net, world);
+    AdamW optimizer(parallel);
+    if (world.rank() == 0) {
+      fs::create_directories(directory_ / "step-0000000001");
+      std::ofstream(directory_ / "step-0000000001" / "rank-0.twckpt.tmp.4711.0") << "half a part";
+    }
+    parallel.barrier();
+    for (std::int64_t step = 2; step <= 4; ++step)
+      save_checkpoint(directory_.string(), parallel, optimizer, {.step = step}, 2);
+    parallel.barrier();
+    EXPECT_FALSE(fs::exists(directory_ / "step-0000000001"));
+    EXPECT_TRUE(fs::exists(directory_ / "step-0000000003"));
+  });
+}
+
+// Refused before anything is changed.
+TEST_F(Checkpoint, AnotherOptimizerOrCodecIsNamed) {
+  const auto save_with = [&](const MakeOptimizer& make) {
+    on_ranks(2, [&](comm::World& world) {
+      TinyNet net = make_tiny_net();
+      DataParallel parallel(*net, world);
+      save_checkpoint(directory_.string(), parallel, *make(parallel), {.step = 5});
+    });
+  };
+  const auto refusal_of = [&](const MakeOptimizer& make, const DataParallelSettings& settings) {
+    std::string message;
+    on_ranks(2, [&](comm::World& world) {
+      TinyNet net = make_tiny_net(7);
+      DataParallel parallel(*net, world, settings);
+      const auto optimizer = make(parallel);
+      const torch::Tensor before = flat_parameters(*net);
+      try {
+        load_checkpoint(directory_.string(), parallel, *optimizer);
+        ADD_FAILURE() << "loaded";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+        if (world.rank() == 0) message = error.what();
+      }
+      EXPECT_TRUE(torch::equal(before, flat_parameters(*net)));
+    });
+    return message;
+  };
+  const auto with = [](const std::string& warmup, const std::string& codec) -> MakeOptimizer {
+    return [=](DataParallel& parallel) {
+      return std::make_unique<OneBitAdam>(parallel, OneBitAdamSettings{.warmup_codec = warmup, .codec = codec});
+    };
+  };
+  save_with(with("int4", "one_bit"));
+  EXPECT_NE(refusal_of(with("fp32", "one_bit"), {}).find("warmup_codec"), std::string::npos);
+  EXPECT_NE(refusal_of(with("int4", "one_bit:scale=mean_abs"), {}).find("codec in the archive"), std::string::npos);
+  EXPECT_NE(refusal_of([](DataParallel& p) { return std::make_unique<AdamW>(p); }, {}).find("OneBitAdam"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(with("int4", "one_bit"), {.dense_parameters = {"first.weight"}}).find("first.weight"),
+            std::string::npos);
 }
 
 TEST_F(Checkpoint, RefusesToSaveAnOpenStep) {

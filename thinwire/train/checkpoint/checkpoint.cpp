@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <vector>
 
 #include "thinwire/base/error.hpp"
@@ -19,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kSave = "train::save_checkpoint";
+constexpr const char* kLoad = "train::load_checkpoint";
 constexpr char kMagic[] = "TWCKPT1\n";
 constexpr std::size_t kMagicBytes = 8;
 constexpr std::size_t kHeaderBytes = kMagicBytes + 16;
@@ -26,6 +29,33 @@ constexpr std::size_t kHeaderBytes = kMagicBytes + 16;
 std::string folder_of(std::int64_t step) {
   const std::string digits = std::to_string(step);
   return "step-" + std::string(digits.size() < 10 ? 10 - digits.size() : 0, '0') + digits;
+}
+
+// What DIRECTORY/latest says; empty: nothing has been saved there.
+std::string latest_in(const fs::path& directory) {
+  const fs::path latest = directory / "latest";
+  if (!fs::exists(latest)) return "";
+  std::string name = read_text_file(latest.string());
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  return name;
+}
+
+// Never the set that `latest` names: it must stay whole until the new one is complete.
+std::string free_folder(const fs::path& directory, std::int64_t step) {
+  const std::string name = folder_of(step);
+  return latest_in(directory) == name ? name + ".again" : name;
+}
+
+// "FOLDER NUMBER", chosen by rank 0: the number tells the parts of this save from those of any other.
+std::string name_of_set(Reducer& reducer, const fs::path& directory, std::int64_t step) {
+  std::string mine;
+  if (reducer.world().rank() == 0) {
+    std::random_device random;
+    mine = free_folder(directory, step) + " " + std::to_string((std::uint64_t{random()} << 32) | random());
+  }
+  std::vector<std::string> all;
+  reducer.run_collective([&](comm::World& world) { all = gather_texts(world.hop1(), mine, "name of the checkpoint"); });
+  return all[0];
 }
 
 fs::path part_of(const fs::path& folder, int rank) {
@@ -44,7 +74,8 @@ std::vector<std::byte> header_of(std::span<const std::byte> payload) {
 std::string payload_of(const fs::path& path) {
   const std::vector<std::byte> bytes = read_file(path.string());
   const auto corrupt = [&](const std::string& got, const std::string& want) {
-    fail(ErrorCode::kCorrupt, {"train::load_checkpoint", path.string(), got, want, "the checkpoint before it"});
+    fail(ErrorCode::kCorrupt, {kLoad, path.string(), got, want,
+                               "the checkpoint before it, by writing the name of its folder into the file latest"});
   };
   if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, kMagicBytes) != 0) {
     corrupt("a file that is no checkpoint of ours", "one that begins with TWCKPT1");
@@ -63,8 +94,8 @@ void make_folder(const fs::path& folder) {
   std::error_code code;
   fs::create_directories(folder, code);
   if (code) {
-    fail(ErrorCode::kIo, {"train::save_checkpoint", "cannot make " + folder.string(), code.message(),
-                          "a writable folder", "another directory"});
+    fail(ErrorCode::kIo,
+         {kSave, "cannot make " + folder.string(), code.message(), "a writable folder", "another directory"});
   }
 }
 
@@ -104,12 +135,25 @@ std::vector<fs::path> sets_in(const fs::path& directory) {
   return sets;
 }
 
+// What a process that was killed while it saved has left of this rank's part.
+void remove_temporary_files(const fs::path& set, int rank) {
+  std::error_code code;
+  const std::string prefix = part_of(set, rank).filename().string() + ".tmp.";
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(set, code)) {
+    if (entry.path().filename().string().rfind(prefix, 0) == 0) found.push_back(entry.path());
+  }
+  for (const fs::path& file : found) fs::remove(file, code);
+}
+
 // Errors while tidying up do not matter: the newest set is complete.
 void prune(const fs::path& directory, const std::string& newest, int keep, int rank) {
   int kept = 0;
   for (const fs::path& set : sets_in(directory)) {
-    if (set.filename().string() > newest || ++kept <= keep) continue;
     std::error_code code;
+    remove_temporary_files(set, rank);
+    const bool has_part = fs::exists(part_of(set, rank), code);
+    if (set.filename().string() > newest || (has_part && ++kept <= keep)) continue;
     fs::remove(part_of(set, rank), code);
     fs::remove(set, code);  // only when it is empty
   }
@@ -120,20 +164,19 @@ void prune(const fs::path& directory, const std::string& newest, int keep, int r
 void save_checkpoint(const std::string& directory, DataParallel& parallel, const torch::optim::Optimizer& optimizer,
                      const TrainerState& state, int keep) {
   Reducer& reducer = parallel.reducer();
-  if (keep < 1)
-    fail(ErrorCode::kInvalidArgument, {"train::save_checkpoint", "keep", std::to_string(keep), "at least 1", ""});
+  if (keep < 1) fail(ErrorCode::kInvalidArgument, {kSave, "keep", std::to_string(keep), "at least 1", ""});
   if (reducer.state() != Reducer::State::kIdle) {
-    fail(ErrorCode::kState, {"train::save_checkpoint", "a step is open", "a save between backward and step()",
-                             "a save after step()", "calling optimizer.step() first"});
+    fail(ErrorCode::kState, {kSave, "a step is open", "a save between backward and step()", "a save after step()",
+                             "calling optimizer.step() first"});
   }
-  const std::string name = folder_of(state.step);
+  const std::string set = name_of_set(reducer, directory, state.step);
+  const std::string name = set.substr(0, set.find(' '));
   const fs::path folder = fs::path(directory) / name;
   const fs::path part = part_of(folder, parallel.rank());
-  const bool fresh = !fs::exists(part);  // else a save of the same step is there, which a failure must leave
   try {
-    together(reducer, "train::save_checkpoint", [&] {
+    together(reducer, kSave, [&] {
       make_folder(folder);
-      const std::string payload = snapshot(parallel, optimizer, state);
+      const std::string payload = snapshot(parallel, optimizer, state, set);
       const std::span<const std::byte> body = std::as_bytes(std::span(payload));
       const std::vector<std::byte> header = header_of(body);
       const std::span<const std::byte> chunks[] = {header, body};
@@ -141,11 +184,11 @@ void save_checkpoint(const std::string& directory, DataParallel& parallel, const
     });
   } catch (const Error&) {
     std::error_code code;
-    if (fresh) fs::remove(part, code);
+    fs::remove(part, code);
     fs::remove(folder, code);  // only when it is empty
     throw;
   }
-  together(reducer, "train::save_checkpoint", [&] {
+  together(reducer, kSave, [&] {
     if (reducer.world().local_rank() == 0)
       write_file_atomically((fs::path(directory) / "latest").string(), name + "\n");
   });
@@ -157,20 +200,13 @@ std::optional<TrainerState> load_checkpoint(const std::string& directory, DataPa
   Reducer& reducer = parallel.reducer();
   std::string name;
   std::unique_ptr<Restore> restore;
-  together(reducer, "train::load_checkpoint", [&] {
-    const fs::path latest = fs::path(directory) / "latest";
-    if (!fs::exists(latest)) return;
-    name = read_text_file(latest.string());
-    while (!name.empty() && name.back() == '\n') name.pop_back();
-  });
-  reducer.run_collective([&](comm::World& world) {
-    require_same_on_all_ranks(world.hop1(), "train::load_checkpoint",
-                              {{"latest checkpoint", name.empty() ? "none" : name}});
-  });
+  together(reducer, kLoad, [&] { name = latest_in(directory); });
+  reducer.require_same(kLoad, {{"latest checkpoint", name.empty() ? "none" : name}});
   if (name.empty()) return std::nullopt;
-  together(reducer, "train::load_checkpoint", [&] {
+  together(reducer, kLoad, [&] {
     restore = std::make_unique<Restore>(payload_of(part_of(fs::path(directory) / name, parallel.rank())), parallel);
   });
+  reducer.require_same(kLoad, {{"save that the part in " + name + " belongs to", restore->set()}});
   return restore->apply(parallel, optimizer);
 }
 

@@ -21,17 +21,15 @@ namespace {
 constexpr const char* kPlace = "train::load_checkpoint";
 constexpr const char* kFormat = "thinwire checkpoint 1";
 
-// What a checkpoint only fits to, in words that a person can compare.
+// What a checkpoint only fits to, in words that a person can compare: what the layout and the residuals depend on.
+// Clipping, logging and the learning rate may change with a resume.
 std::string facts_of(DataParallel& parallel) {
   std::string facts = "world size " + std::to_string(parallel.size()) + "\nrank " + std::to_string(parallel.rank()) +
                       "\ncodec " + parallel.settings().codec + "\nbucket bytes " +
                       std::to_string(parallel.settings().bucket_bytes) + ", first " +
                       std::to_string(parallel.settings().first_bucket_bytes) + "\n";
-  for (const Parameter& parameter : parallel.reducer().parameters()) {
-    facts += "parameter " + parameter.name + " " + c10::str(parameter.tensor.sizes()) + "\n";
-  }
-  for (const auto& buffer : parallel.module().named_buffers()) {
-    facts += "buffer " + buffer.key() + " " + c10::str(buffer.value().sizes()) + "\n";
+  for (const Fact& fact : model_facts(parallel.reducer().parameters(), parallel.module())) {
+    facts += fact.name + " " + fact.value + "\n";
   }
   return facts;
 }
@@ -145,12 +143,14 @@ void set_generator_state(const at::Tensor& state) {
 
 }  // namespace
 
-std::string snapshot(DataParallel& parallel, const torch::optim::Optimizer& optimizer, const TrainerState& state) {
+std::string snapshot(DataParallel& parallel, const torch::optim::Optimizer& optimizer, const TrainerState& state,
+                     const std::string& set) {
   const at::NoGradGuard no_grad;
   torch::serialize::OutputArchive archive;
   archive.write("format", c10::IValue(kFormat));
   archive.write("facts", c10::IValue(facts_of(parallel)));
   archive.write("extra", c10::IValue(state.extra));
+  archive.write("set", c10::IValue(set));
   write_int(archive, "step", state.step);
   write_tensors(archive, "x", parameter_tensors(parallel));
   write_tensors(archive, "buffer", parallel.module().buffers());
@@ -167,6 +167,7 @@ std::string snapshot(DataParallel& parallel, const torch::optim::Optimizer& opti
 
 struct Restore::Impl {
   torch::serialize::InputArchive archive;
+  std::string set;
 };
 
 Restore::Restore(const std::string& bytes, DataParallel& parallel) : impl_(std::make_unique<Impl>()) {
@@ -185,24 +186,32 @@ Restore::Restore(const std::string& bytes, DataParallel& parallel) : impl_(std::
     fail(ErrorCode::kCorrupt, {kPlace, "entry facts", "nothing", "text", "an older checkpoint"});
   }
   require_same_facts(value.toStringRef(), facts_of(parallel));
+  if (!impl_->archive.try_read("set", value) || !value.isString()) {
+    fail(ErrorCode::kCorrupt, {kPlace, "entry set", "nothing", "text", "an older checkpoint"});
+  }
+  impl_->set = value.toStringRef();
 }
 
 Restore::~Restore() = default;
+
+const std::string& Restore::set() const {
+  return impl_->set;
+}
 
 TrainerState Restore::apply(DataParallel& parallel, torch::optim::Optimizer& optimizer) {
   const at::NoGradGuard no_grad;
   torch::serialize::InputArchive& archive = impl_->archive;
   Reducer& reducer = parallel.reducer();
+  torch::serialize::InputArchive nested;
+  if (!archive.try_read("optimizer", nested)) {
+    fail(ErrorCode::kCorrupt, {kPlace, "entry optimizer", "nothing", "an archive", "an older checkpoint"});
+  }
+  optimizer.load(nested);  // first: it refuses the state of another optimizer before it changes anything
   std::vector<at::Tensor> parameters = parameter_tensors(parallel);
   read_tensors(archive, "x", reducer.parameters(), parameters);
   std::vector<at::Tensor> buffers = parallel.module().buffers();
   for (std::size_t i = 0; i < buffers.size(); ++i)
     buffers[i].copy_(read_tensor(archive, "buffer_" + std::to_string(i)));
-  torch::serialize::InputArchive nested;
-  if (!archive.try_read("optimizer", nested)) {
-    fail(ErrorCode::kCorrupt, {kPlace, "entry optimizer", "nothing", "an archive", "an older checkpoint"});
-  }
-  optimizer.load(nested);
   read_progress(archive, reducer);
   read_residuals(archive, reducer.exchanges());
   set_generator_state(read_tensor(archive, "generator"));
