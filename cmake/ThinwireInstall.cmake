@@ -43,10 +43,10 @@ set_target_properties(thinwire_flags PROPERTIES EXPORT_NAME flags)
 
 # What a room offers; the other headers are between its own files. tests/install checks that these need no others.
 set(thinwire_public_headers
-    base/clock.hpp base/error.hpp base/hash.hpp base/rng.hpp
+    base/clock.hpp base/error.hpp base/file.hpp base/hash.hpp base/log.hpp base/rng.hpp
     codec/codec.hpp codec/error_feedback.hpp codec/fused.hpp
     schema/step_report.hpp
-    watch/timeline.hpp)
+    watch/chrome_trace.hpp watch/jsonl.hpp watch/timeline.hpp)
 if(THINWIRE_HAS_TORCH)
   list(APPEND thinwire_public_headers
        thinwire.hpp

@@ -98,8 +98,11 @@ class Launchers : public testing::Test {
   void expect_two_ranks_that_agree(const std::vector<Arguments>& commands) {
     const json result = run(commands);
     const json expected = run({with_variables({THINWIRE_COMMAND, "run", "-n", "2", "--"}) + training()});
-    for (const char* name : {"ranks", "steps", "val_loss", "train_loss", "sent_bytes", "frozen_at"})
+    for (const char* name : {"ranks", "steps", "val_loss", "train_loss", "frozen_at"})
       EXPECT_EQ(result[name], expected[name]) << name;
+    // A run that was resumed has also agreed on a checkpoint.
+    const auto sent = expected["sent_bytes"].get<double>();
+    EXPECT_NEAR(result["sent_bytes"].get<double>(), sent, 1e-3 * sent);
     EXPECT_EQ(expected["ranks"], 2);
     EXPECT_EQ(expected["steps"], kSteps);
   }

@@ -1,11 +1,13 @@
 // From autograd to the exchange: accumulation, both kinds of zero_grad, shared memory, orders of arrival.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 
 #include "tests/train/models.hpp"
 #include "tests/train/ranks.hpp"
 #include "tests/train/vectors.hpp"
+#include "thinwire/base/error.hpp"
 #include "thinwire/train/optim/sgd.hpp"
 
 namespace thinwire::train {
@@ -98,6 +100,41 @@ TEST(Accumulation, ABackwardInsideABackwardAddsToIt) {
     outer.sum().backward();
     EXPECT_TRUE(torch::equal(net->weight.grad(), torch::full({40, 40}, 7.5)));
   });
+}
+
+// The mean that an exchange left in .grad must not be exchanged again. Giving the step up, by either zero_grad, is
+// fine.
+TEST(Accumulation, ASecondExchangeOnTopOfTheFirstIsRefused) {
+  for (const bool inside_no_sync : {false, true}) {
+    on_ranks(2, [&](comm::World& world) {
+      TinyNet net = make_tiny_net();
+      DataParallel parallel(*net, world, kInt4);
+      Sgd optimizer(parallel, {.lr = 0.1});
+      for (int step = 0; step < 3; ++step) {
+        optimizer.zero_grad(step % 2 == 0);
+        tiny_loss(net, step, world.rank()).backward();
+        optimizer.step();
+      }
+      optimizer.zero_grad();
+      tiny_loss(net, 3, world.rank()).backward();
+      const torch::Tensor before = flat_parameters(*net);
+      try {
+        std::optional<DataParallel::NoSync> accumulate;
+        if (inside_no_sync) accumulate.emplace(parallel.reducer());
+        tiny_loss(net, 4, world.rank()).backward();
+        ADD_FAILURE() << "accepted";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kState);
+        EXPECT_NE(std::string(error.what()).find("no_sync() around all but the last backward"), std::string::npos);
+      }
+      optimizer.step();
+      EXPECT_TRUE(torch::equal(flat_parameters(*net), before)) << "there is no step to take";
+      optimizer.zero_grad();
+      tiny_loss(net, 5, world.rank()).backward();
+      optimizer.step();
+      EXPECT_FALSE(torch::equal(flat_parameters(*net), before));
+    });
+  }
 }
 
 TEST(Accumulation, AutogradGradSendsNothing) {

@@ -53,6 +53,13 @@ TEST(Agreement, AMissingParameterIsNamed) {
               AllOf(HasSubstr("parameter p1"), HasSubstr("rank 2: nothing")));
 }
 
+TEST(Agreement, AnExtraParameterOnARankInTheMiddleIsNamed) {
+  EXPECT_THAT(mismatch([](comm::World& world) {
+                build(world, world.rank() == 1 ? std::vector<Shape>{{50, 50}, {60, 40}} : std::vector<Shape>{{50, 50}});
+              }),
+              AllOf(HasSubstr("parameter p1 differs"), HasSubstr("rank 0: nothing"), HasSubstr("[60, 40]")));
+}
+
 TEST(Agreement, AParametersNameIsCompared) {
   EXPECT_THAT(mismatch([](comm::World& world) {
                 torch::nn::Module net;

@@ -150,6 +150,46 @@ TEST(Clipping, ASpikeIsClippedInItsOwnStep) {
   }
 }
 
+// Shadowed steps bring zeros: they teach the predictor nothing, so the first step after a join is not over-clipped.
+TEST(Clipping, ShadowedStepsDoNotSpoilThePrediction) {
+  on_ranks(2, [&](comm::World& world) {
+    Vectors net(kShapes);
+    DataParallel parallel(*net, world, {.codec = "int8", .max_grad_norm = 1e6, .clip_mode = ClipMode::kPredicted});
+    Sgd optimizer(parallel, {.lr = 1e-4});
+    const auto step_with = [&](int step) {
+      optimizer.zero_grad();
+      loss_with(net, random_gradients(kShapes, step, 0)).backward();
+      optimizer.step();
+    };
+    for (int step = 0; step < (world.rank() == 0 ? 24 : 4); ++step) step_with(step);
+    EXPECT_EQ(parallel.join([&] { optimizer.step(); }), world.rank() == 0 ? 0 : 20);
+    const NormPredictor& predictor = parallel.reducer().pipeline().predictor();
+    const double norm = norm_of(random_gradients(kShapes, 30, 0));
+    for (std::size_t bucket = 0; bucket < predictor.bucket_norms().size(); ++bucket) {
+      const double predicted = predictor.predict(bucket, predictor.bucket_norms()[bucket]);
+      EXPECT_GT(predicted, 0.3 * norm) << "rank " << world.rank();
+      EXPECT_LT(predicted, 1.5 * norm) << "rank " << world.rank();
+      EXPECT_GT(predictor.bucket_norms()[bucket], 1.0) << "rank " << world.rank();
+    }
+  });
+}
+
+// Squares that overflow float32 are no reason to skip a step, nor to clip a gradient to nothing.
+TEST(Clipping, NormsBeyondTheRangeOfFloatAreRight) {
+  on_ranks(2, [&](comm::World& world) {
+    Vectors net(kShapes);
+    DataParallel parallel(*net, world, {.max_grad_norm = 2.0});
+    Sgd optimizer(parallel, {.lr = 1.0});
+    const torch::Tensor before = net->list[0].detach().clone();
+    const auto gradients = random_gradients(kShapes, 0, 0, 1e25);
+    loss_with(net, gradients).backward();
+    optimizer.step();
+    EXPECT_FALSE(parallel.last_step().skipped);
+    EXPECT_NEAR(parallel.last_step().grad_norm / norm_of(gradients), 1.0, 1e-5);
+    EXPECT_NEAR(norm_of({before - net->list[0].detach()}), 2.0 * norm_of({gradients[0]}) / norm_of(gradients), 1e-3);
+  });
+}
+
 TEST(NormSketch, IsLinearAndIndependentOfTheCut) {
   const torch::Tensor a = noise(1, {5000}), b = noise(2, {5000});
   const auto span = [](const torch::Tensor& t, std::int64_t from, std::int64_t to) {

@@ -17,7 +17,7 @@ namespace thinwire::train {
 inline std::vector<Parameter> body_parameters(const std::vector<std::int64_t>& sizes) {
   std::vector<Parameter> parameters;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    parameters.push_back({"p" + std::to_string(i), torch::zeros({sizes[i]}), ParameterKind::kBody, 0});
+    parameters.push_back({.name = "p" + std::to_string(i), .tensor = torch::zeros({sizes[i]})});
   }
   return parameters;
 }

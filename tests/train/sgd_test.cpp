@@ -2,8 +2,12 @@
 #include "thinwire/train/optim/sgd.hpp"
 
 #include <gtest/gtest.h>
+#include <torch/serialize.h>
+
+#include <sstream>
 
 #include "tests/train/exchange_ranks.hpp"
+#include "tests/train/models.hpp"
 
 namespace thinwire::train {
 namespace {
@@ -80,6 +84,43 @@ TEST(Sgd, ALearningRateOfZeroSendsWhatIsHeldBack) {
     check_identity({0.1, 0.1, 0.0, 0.0, 0.0, 0.1, 0.1}, codec);
     check_identity({0.0, 0.0, 0.1, 0.05, 0.0, 0.02}, codec);
   }
+}
+
+// What was flushed for a step that is then skipped waits for the next one, also across a checkpoint.
+TEST(Sgd, AFlushBeforeASkippedStepIsNotLost) {
+  std::vector<torch::Tensor> results[2];
+  for (const bool reload : {false, true}) {
+    results[reload].resize(2);
+    on_ranks(2, [&](comm::World& world) {
+      Vectors net(kShapes);
+      DataParallel parallel(*net, world, {.codec = "one_bit"});
+      auto optimizer = std::make_unique<Sgd>(parallel, SgdSettings{.lr = 0.1});
+      const auto step_with = [&](std::vector<torch::Tensor> gradients) {
+        optimizer->zero_grad();
+        loss_with(net, gradients).backward();
+        optimizer->step();
+      };
+      for (int step = 0; step < 3; ++step) step_with(random_gradients(kShapes, step, world.rank()));
+      const torch::Tensor held = net->list[0].detach().clone();
+      lr_of(*optimizer) = 0.0;
+      auto spoilt = random_gradients(kShapes, 3, world.rank());
+      spoilt[1][0] = std::numeric_limits<float>::infinity();
+      step_with(spoilt);
+      EXPECT_TRUE(torch::equal(net->list[0], held));
+      if (reload) {
+        std::stringstream bytes;
+        torch::save(*optimizer, bytes);
+        optimizer.reset();
+        optimizer = std::make_unique<Sgd>(parallel, SgdSettings{.lr = 0.0});
+        torch::load(*optimizer, bytes);
+      }
+      step_with(random_gradients(kShapes, 4, world.rank()));
+      EXPECT_FALSE(torch::equal(net->list[0], held)) << "the flush arrives with the next step";
+      results[reload][world.rank()] = flat_parameters(*net);
+    });
+  }
+  EXPECT_TRUE(torch::equal(results[0][0], results[0][1]));
+  EXPECT_TRUE(torch::equal(results[0][0], results[1][0]));
 }
 
 TEST(Sgd, WithMomentumResidualsAreNotRescaled) {

@@ -203,6 +203,88 @@ TEST(Usage, TheCallersCollectivesMayComeBetweenBackwardAndStep) {
   });
 }
 
+// Every byte is in some line of the step log, from the first step on.
+TEST(Usage, ReportedBytesAddUp) {
+  on_ranks(2, [&](comm::World& world) {
+    TinyNet net = make_tiny_net();
+    DataParallel parallel(*net, world, {.codec = "int4", .parity_every = 2});
+    const std::int64_t before = parallel.sent_bytes();
+    OneBitAdam optimizer(parallel, {.freeze_step = 4});
+    std::int64_t reported = 0;
+    for (int step = 0; step < 8; ++step) {
+      optimizer.zero_grad();
+      tiny_loss(net, step, world.rank()).backward();
+      if (step == 3) parallel.barrier();
+      optimizer.step();
+      reported += parallel.last_step().sent_bytes;
+    }
+    const std::int64_t tail = parallel.sent_bytes() - before - reported;  // the parity check after the last report
+    EXPECT_GE(tail, 0);
+    EXPECT_LT(tail, 1000);
+    EXPECT_GT(reported, 0);
+    optimizer.zero_grad();
+    tiny_loss(net, 8, world.rank()).backward();
+    const std::int64_t all = parallel.sent_bytes() - before;
+    optimizer.step();
+    EXPECT_EQ(reported + parallel.last_step().sent_bytes, all);
+  });
+}
+
+// What a trace shows of a step: each bucket's part in it, in order.
+TEST(Usage, TheTimelineHoldsEveryPartOfAStep) {
+  on_ranks(2, [&](comm::World& world) {
+    TinyNet net = make_tiny_net();
+    DataParallel parallel(*net, world, {.codec = "int4"});
+    AdamW optimizer(parallel);
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      tiny_loss(net, step, world.rank()).backward();
+      optimizer.step();
+    }
+    std::map<std::pair<watch::EventKind, int>, std::vector<watch::Event>> found;
+    for (const watch::Event& event : parallel.timeline().events()) {
+      EXPECT_LE(event.begin_s, event.end_s) << watch::to_string(event.kind);
+      if (event.step == 3) found[{event.kind, event.bucket}].push_back(event);
+    }
+    using Kind = watch::EventKind;
+    for (const Kind kind : {Kind::kBackward, Kind::kExposed, Kind::kUpdate}) EXPECT_EQ((found[{kind, -1}].size()), 1U);
+    for (const schema::BucketReport& bucket : parallel.last_step().buckets) {
+      const auto one = [&](Kind kind) {
+        EXPECT_EQ((found[{kind, bucket.bucket}].size()), 1U) << watch::to_string(kind) << " " << bucket.bucket;
+        return found[{kind, bucket.bucket}].at(0);
+      };
+      if (bucket.group == "dense") {
+        EXPECT_LE(one(Kind::kReady).end_s, one(Kind::kDense).begin_s);
+        continue;
+      }
+      const std::vector<watch::Event> order{one(Kind::kReady),  one(Kind::kEncode),       one(Kind::kExchangeHop1),
+                                            one(Kind::kReduce), one(Kind::kExchangeHop2), one(Kind::kDecode)};
+      for (std::size_t i = 1; i < order.size(); ++i) EXPECT_LE(order[i - 1].end_s, order[i].begin_s) << i;
+      EXPECT_EQ(order[2].bytes + order[4].bytes, bucket.sent_bytes);
+      EXPECT_GT(bucket.reduce_s, 0);
+    }
+  });
+}
+
+TEST(Usage, BuffersOfAnyTypeFollowRankZero) {
+  struct Mixed : torch::nn::Module {
+    explicit Mixed(int rank) {
+      weight = register_parameter("weight", torch::zeros({40, 40}));
+      for (const auto dtype :
+           {torch::kUInt8, torch::kInt8, torch::kInt16, torch::kBool, torch::kBFloat16, torch::kFloat64})
+        register_buffer(std::string("b") + std::to_string(static_cast<int>(dtype)), torch::full({3, 5}, rank, dtype));
+      register_buffer("complex", torch::full({3}, static_cast<double>(rank), torch::kComplexFloat));
+    }
+    torch::Tensor weight;
+  };
+  on_ranks(3, [&](comm::World& world) {
+    Mixed net(world.rank());
+    DataParallel parallel(net, world);
+    for (const auto& buffer : net.named_buffers())
+      EXPECT_TRUE(torch::equal(buffer.value(), torch::zeros_like(buffer.value()))) << buffer.key();
+  });
+}
+
 TEST(Usage, BuffersFollowRankZero) {
   struct NormedImpl : torch::nn::Module {
     NormedImpl() {

@@ -40,10 +40,12 @@ std::unique_ptr<World> join_and_form(Rendezvous& meeting, const EnvSettings& env
   meeting.gather("formed", "1");
   parts.watchdog->meet(endpoints, [open, prefix = meeting.prefix() + "watchdog/"] { return open(prefix); });
   emulate_link(settings, parts.hop1, parts.hop2);
-  parts.failures->install(make_failure_handler(*parts.watchdog, [hop1 = parts.hop1.get(), hop2 = parts.hop2.get()] {
+  const auto free_others = [hop1 = parts.hop1.get(), hop2 = parts.hop2.get()] {
     hop1->shutdown();
     hop2->shutdown();
-  }));
+  };
+  parts.failures->install(
+      make_failure_handler(*parts.watchdog, free_others, {.store_host = env.agent_hosts_store ? -1 : 0}));
   return assemble_world(std::move(parts));
 }
 

@@ -60,8 +60,8 @@ std::string shown(const std::vector<Fact>& facts, std::size_t i) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     got += (rank == 0 ? "rank " : "; rank ") + std::to_string(rank) + ": " + shown(all[rank], first);
   }
-  const std::string name = first < all[0].size() ? all[0][first].name : all.back()[first].name;
-  fail(ErrorCode::kMismatch, {place, name + " differs between ranks", got, "the same on every rank",
+  const auto has = std::find_if(all.begin(), all.end(), [&](const auto& facts) { return first < facts.size(); });
+  fail(ErrorCode::kMismatch, {place, (*has)[first].name + " differs between ranks", got, "the same on every rank",
                               "starting every rank with the same program, model and flags"});
 }
 

@@ -4,6 +4,7 @@
 #include <torch/nn/module.h>
 
 #include "thinwire/base/error.hpp"
+#include "thinwire/base/file.hpp"
 #include "thinwire/codec/codec.hpp"
 #include "thinwire/train/ddp/agreement.hpp"
 #include "thinwire/train/ddp/parameters.hpp"
@@ -36,30 +37,21 @@ void check(const DataParallelSettings& settings) {
   codec::make_codec(settings.codec);
 }
 
+constexpr const char* kOwnCheck = "model and settings";
+
 std::vector<Fact> facts_of(const std::vector<Parameter>& parameters, const torch::nn::Module& module,
                            const DataParallelSettings& settings) {
-  std::vector<Fact> facts{{"setting codec", settings.codec},
+  std::vector<Fact> facts{{kOwnCheck, "accepted"},
+                          {"setting codec", settings.codec},
                           {"setting bucket_bytes", std::to_string(settings.bucket_bytes)},
                           {"setting first_bucket_bytes", std::to_string(settings.first_bucket_bytes)},
                           {"setting max_grad_norm", std::to_string(settings.max_grad_norm)},
                           {"setting clip_mode", settings.clip_mode == ClipMode::kExact ? "exact" : "predicted"},
                           {"setting broadcast_buffers", settings.broadcast_buffers ? "true" : "false"},
                           {"setting parity_every", std::to_string(settings.parity_every)}};
-  for (const Parameter& parameter : parameters) {
-    facts.push_back({"parameter " + parameter.name, c10::str(parameter.tensor.sizes(), " ", parameter.tensor.dtype(),
-                                                             " ", to_string(parameter.kind))});
-  }
-  for (const auto& buffer : module.named_buffers()) {
-    facts.push_back({"buffer " + buffer.key(), c10::str(buffer.value().sizes(), " ", buffer.value().dtype())});
-  }
+  const std::vector<Fact> model = model_facts(parameters, module);
+  facts.insert(facts.end(), model.begin(), model.end());
   return facts;
-}
-
-std::string log_path(std::string path, int rank) {
-  const std::string mark = "{rank}";
-  if (const std::size_t at = path.find(mark); at != std::string::npos)
-    path.replace(at, mark.size(), std::to_string(rank));
-  return path;
 }
 
 // Collects, compares and copies before the reducer cuts anything.
@@ -74,7 +66,7 @@ std::vector<Parameter> agreed_parameters(const torch::nn::Module& module, comm::
     facts = facts_of(parameters, module, settings);
   } catch (const Error& error) {  // the others must hear of it, or they would wait for this rank
     refused = std::current_exception();
-    facts = {{"model and settings", error.what()}};
+    facts = {{kOwnCheck, error.what()}};
   }
   const WaitingScope waiting(world.progress());
   require_same_on_all_ranks(world.hop1(), kPlace, facts);
@@ -96,7 +88,7 @@ struct DataParallel::Impl {
         reducer(agreed_parameters(module, world, settings), module.buffers(), world, settings) {
     reducer.set_routes(gradient_routes(reducer.parameters(), settings.codec, true));
     if (!settings.step_log.empty()) {
-      log = std::make_unique<watch::JsonlWriter>(log_path(settings.step_log, world.rank()));
+      log = std::make_unique<watch::JsonlWriter>(path_of_rank(settings.step_log, world.rank(), world.size()));
       reducer.set_on_report([this](const schema::StepReport& report) { log->append(schema::to_json_line(report)); });
     }
   }
@@ -151,6 +143,12 @@ DataParallel::NoSync DataParallel::no_sync() {
 bool DataParallel::commit() {
   const StepOutcome* outcome = impl_->reducer.outcome();
   if (outcome == nullptr) return false;
+  if (impl_->settings.codec.rfind("one_bit", 0) == 0) {
+    fail(ErrorCode::kInvalidArgument, {"train::DataParallel::commit", "codec of gradients", impl_->settings.codec,
+                                       "fp32, bf16, int8 or int4 with an optimizer that is not ours",
+                                       "thinwire::OneBitAdam, or thinwire::Sgd without momentum"});
+  }
+  if (impl_->reducer.parity_due()) impl_->reducer.check_parity({});
   const bool skip = outcome->skip();
   if (!skip) impl_->clip_gradients();
   impl_->reducer.commit(0);
@@ -165,10 +163,13 @@ void DataParallel::sync_buffers() {
 }
 
 void DataParallel::all_reduce_mean(at::Tensor values) {
-  if (!values.is_contiguous() || !values.is_floating_point()) {
-    fail(ErrorCode::kInvalidArgument, {"train::all_reduce_mean", "tensor",
-                                       c10::str(values.dtype(), values.is_contiguous() ? "" : ", not contiguous"),
-                                       "a contiguous tensor of float32 or float64", ""});
+  const bool reducible = values.defined() && values.is_contiguous() &&
+                         (values.scalar_type() == at::kFloat || values.scalar_type() == at::kDouble);
+  if (!reducible) {  // found before anything is sent: the ranks stay in step
+    fail(ErrorCode::kInvalidArgument,
+         {"train::all_reduce_mean", "tensor",
+          values.defined() ? c10::str(values.dtype(), values.is_contiguous() ? "" : ", not contiguous") : "undefined",
+          "a contiguous tensor of float32 or float64", ""});
   }
   const at::NoGradGuard no_grad;
   impl_->reducer.run_collective([&](comm::World& world) {
@@ -189,7 +190,7 @@ const schema::StepReport& DataParallel::last_step() const {
 }
 
 std::int64_t DataParallel::sent_bytes() const {
-  return impl_->world.hop1().counters().total() + impl_->world.hop2().counters().total();
+  return impl_->reducer.sent_bytes();
 }
 
 watch::Timeline& DataParallel::timeline() {

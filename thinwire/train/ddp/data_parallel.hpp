@@ -37,23 +37,28 @@ enum class ClipMode {
 };
 
 struct DataParallelSettings {
-  std::string codec = "fp32";                 // how body gradients travel under Sgd and AdamW: fp32, bf16, int8, int4
+  std::string codec = "fp32";  // how body gradients travel: fp32, bf16, int8, int4 under AdamW and optimizers that are
+                               // not ours; under Sgd also one_bit
   std::int64_t bucket_bytes = 4 << 20;        // fp32 bytes; larger: fewer messages, less overlap; at most 25 MiB
   std::int64_t first_bucket_bytes = 1 << 20;  // smaller, so that the exchange starts early
   double max_grad_norm = 0;                   // clip the norm of the mean gradient; 0: off
   ClipMode clip_mode = ClipMode::kExact;      // kPredicted when exposed communication matters more than the exact norm
   bool broadcast_buffers = true;              // rank 0's buffers (batch-norm statistics) to all ranks, once a step
   std::int64_t parity_every = 0;              // compare a hash of all state across ranks every so many steps; 0: never
+                                              // (with commit(): of the parameters, as the step before left them)
   std::vector<std::string> dense_parameters = {};      // names (or prefixes ending in '.') that always travel as fp32
   std::vector<std::string> embedding_parameters = {};  // names that travel as int8 rows, like Embedding weights
-  std::string step_log = {};                           // file for one JSON line per step and rank; "{rank}" is replaced
+  // File for one JSON line per step. Each rank has its own: "{rank}" is replaced, and without it several ranks write
+  // run.0.jsonl, run.1.jsonl, ... for "run.jsonl".
+  std::string step_log = {};
 };
 
 class DataParallel {
  public:
   // Every rank calls. Checks that all ranks have the same parameters and settings, then copies rank 0's parameters and
   // buffers to all. Throws Error kMismatch naming the parameter, kInvalidArgument for a setting out of range.
-  // `module` and `world` must outlive this object.
+  // `module` and `world` must outlive this object, and this object its optimizers. Several DataParallel may share a
+  // world as long as the backward of one ends before that of another begins (kState); else each needs its own.
   DataParallel(torch::nn::Module& module, comm::World& world, DataParallelSettings settings = {});
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;

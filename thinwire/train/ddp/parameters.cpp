@@ -105,7 +105,7 @@ std::vector<Parameter> collect_parameters(const torch::nn::Module& module, const
     const at::Tensor& tensor = item.value();
     if (!tensor.defined() || tensor.numel() == 0 || !seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
     check_supported(item.key(), tensor, parameters.empty() ? tensor.device() : parameters.front().tensor.device());
-    parameters.push_back({item.key(), tensor, kind_of(tensor, owners), 0});
+    parameters.push_back({.name = item.key(), .tensor = tensor, .kind = kind_of(tensor, owners)});
   }
   if (parameters.empty()) {
     fail(ErrorCode::kInvalidArgument,
@@ -116,8 +116,21 @@ std::vector<Parameter> collect_parameters(const torch::nn::Module& module, const
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (embedding[i]) parameters[i].kind = ParameterKind::kEmbedding;
     if (dense[i]) parameters[i].kind = ParameterKind::kDense;
+    parameters[i].declared = parameters[i].kind;
   }
   return parameters;
+}
+
+std::vector<Fact> model_facts(const std::vector<Parameter>& parameters, const torch::nn::Module& module) {
+  std::vector<Fact> facts;
+  for (const Parameter& parameter : parameters) {
+    facts.push_back({"parameter " + parameter.name, c10::str(parameter.tensor.sizes(), " ", parameter.tensor.dtype(),
+                                                             " ", to_string(parameter.declared))});
+  }
+  for (const auto& buffer : module.named_buffers()) {
+    facts.push_back({"buffer " + buffer.key(), c10::str(buffer.value().sizes(), " ", buffer.value().dtype())});
+  }
+  return facts;
 }
 
 }  // namespace thinwire::train

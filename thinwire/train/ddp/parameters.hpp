@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "thinwire/train/ddp/agreement.hpp"
+
 namespace torch::nn {
 class Module;
 }
@@ -21,8 +23,9 @@ const char* to_string(ParameterKind kind);
 struct Parameter {
   std::string name;  // of its first registration, "blocks.0.attention.weight"
   at::Tensor tensor;
-  ParameterKind kind = ParameterKind::kBody;
-  int optimizer_group = 0;  // index of the optimizer's parameter group
+  ParameterKind kind = ParameterKind::kBody;      // changes when OneBitAdam wakes a parameter
+  ParameterKind declared = ParameterKind::kBody;  // by the rules, from the start
+  int optimizer_group = 0;                        // index of the optimizer's parameter group
   std::int64_t numel() const { return tensor.numel(); }
 };
 
@@ -35,5 +38,8 @@ struct ParameterRules {
 // appears once. Throws Error kInvalidArgument, naming the parameter: dtype other than float32, not contiguous, sparse,
 // a rule that matches nothing, a module without parameters.
 std::vector<Parameter> collect_parameters(const torch::nn::Module& module, const ParameterRules& rules);
+
+// What ranks must share, and a checkpoint fits to: name, shape, dtype and kind of each parameter, and the buffers.
+std::vector<Fact> model_facts(const std::vector<Parameter>& parameters, const torch::nn::Module& module);
 
 }  // namespace thinwire::train

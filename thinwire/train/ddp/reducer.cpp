@@ -6,12 +6,9 @@
 
 #include <algorithm>
 #include <exception>
-#include <numeric>
 
 #include "thinwire/base/clock.hpp"
 #include "thinwire/base/error.hpp"
-#include "thinwire/base/hash.hpp"
-#include "thinwire/base/log.hpp"
 #include "thinwire/train/ddp/waiting_scope.hpp"
 
 namespace thinwire::train {
@@ -47,12 +44,16 @@ Reducer::Reducer(std::vector<Parameter> parameters, std::vector<at::Tensor> buff
       exchanges_(parameters_, world, {settings.bucket_bytes, settings.first_bucket_bytes}),
       pipeline_(exchanges_, world, timeline_, clip_settings(settings)),
       streams_(make_stream_order(parameters_.front().tensor.device())),
-      thread_({.in_flight = [this] { return pipeline_.in_flight(); }, .advance = [this] { pipeline_.advance(); }}),
+      thread_({.in_flight = [this] { return pipeline_.in_flight(); },
+               .advance = [this] { pipeline_.advance(); },
+               .max_in_flight = StepPipeline::kMaxInFlight}),
       wanted_(parameters_.size()),
       arrived_(parameters_.size()),
       undefined_(parameters_.size()),
       used_(parameters_.size(), 1),
-      woke_(parameters_.size()) {
+      woke_(parameters_.size()),
+      exchanged_(parameters_.size()) {
+  sent_before_ = sent_bytes();
   hooks_ = std::make_unique<GradientHooks>(
       parameters_, [this](int parameter, const at::Tensor& incoming) { on_gradient(parameter, incoming); });
 }
@@ -61,16 +62,36 @@ Reducer::Reducer(std::vector<Parameter> parameters, std::vector<at::Tensor> buff
 // unwinds or after a failure, the groups are shut down so that nobody waits.
 Reducer::~Reducer() {
   hooks_.reset();
-  if (state_ != State::kBackward) return;
+  give_up_step();
+}
+
+void Reducer::give_up_step() noexcept {
+  if (state_ != State::kBackward) {
+    state_ = State::kIdle;
+    return;
+  }
   try {
     if (std::uncaught_exceptions() == 0 && broken_.empty()) {
       drop_open_step();
+      state_ = State::kIdle;
       return;
     }
   } catch (const std::exception&) {  // the groups are dead: what follows frees whoever waits
   }
   world_.hop1().shutdown();
   world_.hop2().shutdown();
+  if (broken_.empty()) broken_ = "an exception left a step open";
+  end_step(State::kIdle);
+  try {
+    thread_.drain();
+  } catch (const std::exception&) {  // what was in flight has ended with the groups
+  }
+  pipeline_.abandon();
+}
+
+void Reducer::end_step(State state) {
+  state_ = state;
+  if (world_.progress().open_step == this) world_.progress().open_step = nullptr;
 }
 
 void Reducer::require_alive() const {
@@ -87,13 +108,27 @@ void Reducer::guard(const std::function<void()>& work) {
   } catch (const std::exception& error) {
     broken_ = error.what();
     pipeline_.abandon();
-    state_ = State::kIdle;
+    end_step(State::kIdle);
     throw;
   }
 }
 
+void Reducer::require_same(const std::string& place, const std::vector<Fact>& facts) {
+  std::exception_ptr difference;
+  run_collective([&](comm::World& world) {
+    try {
+      require_same_on_all_ranks(world.hop1(), place, facts);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kMismatch) throw;
+      difference = std::current_exception();
+    }
+  });
+  if (difference) std::rethrow_exception(difference);
+}
+
 void Reducer::run_collective(const std::function<void(comm::World&)>& work) {
   require_alive();
+  require_only_user();
   streams_->gradients_recorded();
   guard([&] {
     thread_.run([&] {
@@ -109,10 +144,18 @@ void Reducer::run_collective(const std::function<void(comm::World&)>& work) {
 // ---- a step, from the first hook to the end of backward
 
 void Reducer::on_gradient(int parameter, const at::Tensor& incoming) {
-  if (!sync_) return;
+  if (state_ == State::kExchanged || untaken_) require_own_gradient(parameter);
+  if (!sync_) {
+    accumulated_ = true;
+    return;
+  }
   const at::NoGradGuard no_grad;
   const int backward = current_backward();
-  if (state_ == State::kBackward && backward != backward_) drop_open_step();
+  if (state_ == State::kBackward && backward != backward_) {
+    const at::Tensor first = incoming.defined() ? incoming.detach().clone() : at::Tensor();
+    drop_open_step();
+    parameters_[parameter].tensor.mutable_grad() = first;
+  }
   if (state_ != State::kBackward) {
     open_step();
     backward_ = backward;
@@ -127,18 +170,56 @@ void Reducer::on_gradient(int parameter, const at::Tensor& incoming) {
   hand_over_ready();
 }
 
+// What a compressed exchange left in .grad is the ranks' mean, with what compression held back before in it. Adding to
+// it and exchanging the sum would count that twice. (A dense mean may be added to and exchanged again.) The in-place
+// addition raises the version by one; zero_grad() and whatever else a trainer does to a gradient before the next
+// backward raises it further or brings another tensor.
+void Reducer::require_own_gradient(int parameter) {
+  const at::Tensor& gradient = parameters_[parameter].tensor.grad();
+  const ExchangedGradient& left = exchanged_[parameter];
+  if (exchanges_.route(parameter).route == Route::kDense) return;
+  if (!gradient.defined() || gradient.unsafeGetTensorImpl() != left.tensor) return;
+  if (static_cast<std::int64_t>(gradient._version()) != left.version + 1) return;
+  accumulated_ = false;
+  if (state_ == State::kExchanged) state_ = State::kIdle;  // it is no more in .grad: there is no step to take
+  fail(ErrorCode::kState, {"train::Reducer", "gradient of " + parameters_[parameter].name,
+                           "added to after its exchange and before the step", "one exchange for each step",
+                           "no_sync() around all but the last backward of a step, or zero_grad() to give a step up"});
+}
+
+void Reducer::note_exchanged_gradients() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor& gradient = parameters_[i].tensor.grad();
+    exchanged_[i] = gradient.defined() ? ExchangedGradient{gradient.unsafeGetTensorImpl(),
+                                                           static_cast<std::int64_t>(gradient._version())}
+                                       : ExchangedGradient{};
+  }
+}
+
+// Two threads that issue collectives on one world would do so in an order of their own on each rank.
+void Reducer::require_only_user() const {
+  const void* user = world_.progress().open_step;
+  if (user == nullptr || user == this) return;
+  fail(ErrorCode::kState, {"train::Reducer", "steps of two DataParallel open at once over one World", "",
+                           "one at a time", "a World for each, or ending one backward before the other begins"});
+}
+
 void Reducer::open_step() {
   require_alive();
+  require_only_user();
   if (before_step_) before_step_();
+  untaken_ = state_ == State::kExchanged;
   state_ = State::kBackward;
+  world_.progress().open_step = this;
+  opened_at_s_ = monotonic_seconds();
   ++opened_steps_;
   arrival_.clear();
+  accumulated_ = false;
   std::fill(arrived_.begin(), arrived_.end(), 0);
   std::fill(undefined_.begin(), undefined_.end(), 0);
   std::fill(used_.begin(), used_.end(), 1);
   std::fill(woke_.begin(), woke_.end(), 0);
   count_remaining();
-  sent_before_ = world_.hop1().counters().total() + world_.hop2().counters().total();
   pipeline_.open(opened_steps_, !settings_.step_log.empty());
 }
 
@@ -204,6 +285,10 @@ void Reducer::hand_over(int bucket, std::uint32_t flags) {
 
 void Reducer::on_backward_end() {
   const at::NoGradGuard no_grad;
+  timeline_.record({.kind = watch::EventKind::kBackward,
+                    .step = opened_steps_,
+                    .begin_s = opened_at_s_,
+                    .end_s = monotonic_seconds()});
   hooks_->hook_thawed();
   take_missing_gradients();
   finish_exchange(comm::flag::kActive);
@@ -233,11 +318,12 @@ void Reducer::hand_over_rest(std::uint32_t flags) {
 
 void Reducer::finish_exchange(std::uint32_t flags) {
   const double begin = monotonic_seconds();
+  const bool own_batch = (flags & comm::flag::kActive) != 0;
   const bool some_unused = std::find(undefined_.begin(), undefined_.end(), 1) != undefined_.end();
   guard([&] {
     hand_over_rest(flags | (some_unused ? comm::flag::kUnused : 0));
-    thread_.run([this] {
-      pipeline_.conclude();
+    thread_.run([this, own_batch] {
+      pipeline_.conclude(own_batch);
       const WaitingScope waiting(world_.progress());
       agree_on_masks();
       if (settings_.broadcast_buffers) broadcast_buffers();
@@ -246,8 +332,11 @@ void Reducer::finish_exchange(std::uint32_t flags) {
   });
   streams_->wait_for_exchange();
   restore_undefined_gradients();
-  exposed_s_ = monotonic_seconds() - begin;
-  state_ = State::kExchanged;
+  note_exchanged_gradients();
+  const double end = monotonic_seconds();
+  exposed_s_ = end - begin;
+  timeline_.record({.kind = watch::EventKind::kExposed, .step = opened_steps_, .begin_s = begin, .end_s = end});
+  end_step(State::kExchanged);
 }
 
 // On the communication thread. Only when a message said that there is something to agree on.
@@ -275,105 +364,18 @@ void Reducer::restore_undefined_gradients() {
 }
 
 // Backward has thrown: the other ranks wait for our buckets, so they get them with a flag that makes everyone skip.
+// What the exchange makes of them meanwhile is worth nothing, whether or not the trainer has zeroed them: gradients
+// that are defined end as zeros.
 void Reducer::drop_open_step() {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> gradients;  // the next backward may have begun to accumulate: the exchange must not add to it
-  for (const Parameter& parameter : parameters_) {
-    const at::Tensor& gradient = parameter.tensor.grad();
-    gradients.push_back(gradient.defined() ? gradient.detach().clone() : at::Tensor());
-  }
+  std::vector<char> defined;
+  for (const Parameter& parameter : parameters_) defined.push_back(parameter.tensor.grad().defined() ? 1 : 0);
   take_missing_gradients();
   finish_exchange(comm::flag::kActive | comm::flag::kDropped);
-  for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].tensor.mutable_grad() = gradients[i];
-}
-
-// ---- between backward and the next one
-
-const StepOutcome* Reducer::outcome() {
-  if (state_ == State::kBackward) drop_open_step();
-  return state_ == State::kExchanged ? &pipeline_.outcome() : nullptr;
-}
-
-float Reducer::gradient_factor(int parameter) const {
-  return exchanges_.route(parameter).route == Route::kDense ? pipeline_.outcome().dense_factor : 1.0F;
-}
-
-void Reducer::commit(double update_s) {
-  if (state_ != State::kExchanged) return;
-  state_ = State::kIdle;
-  make_report(update_s);
-  if (pipeline_.outcome().skip()) return;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (used_[i] != 0) exchanges_.commit(static_cast<int>(i));
+    at::Tensor& gradient = parameters_[i].tensor.mutable_grad();
+    gradient = defined[i] != 0 ? at::zeros_like(parameters_[i].tensor) : at::Tensor();
   }
-  ++committed_steps_;
-  if (!ordered_) adopt_arrival_order();
-}
-
-void Reducer::adopt_arrival_order() {
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (used_[i] != 0) continue;
-    log(LogLevel::kWarning, "parameter " + parameters_[i].name +
-                                " got no gradient on any rank in the first step; if another parameter was tied in its "
-                                "place, call register_parameter with the shared tensor");
-  }
-  run_collective([this](comm::World& world) {
-    const at::Tensor order =
-        at::empty({static_cast<std::int64_t>(arrival_.size())}, at::TensorOptions().dtype(at::kInt));
-    std::copy(arrival_.begin(), arrival_.end(), order.mutable_data_ptr<int>());
-    world.hop1().broadcast(order, 0, {"arrival order"})->wait();
-    const int* first = order.const_data_ptr<int>();
-    ordered_ = true;
-    exchanges_.cut({first, first + order.numel()}, wanted_);
-  });
-  pipeline_.forget_predictions();
-}
-
-void Reducer::set_optimizer_groups(const std::vector<int>& groups, const std::vector<Fact>& settings) {
-  bool changed = false;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    changed = changed || parameters_[i].optimizer_group != groups[i];
-    parameters_[i].optimizer_group = groups[i];
-  }
-  std::vector<Fact> facts = settings;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    facts.push_back({"optimizer group of " + parameters_[i].name, std::to_string(groups[i])});
-  }
-  run_collective([&](comm::World& world) {
-    require_same_on_all_ranks(world.hop1(), "train::optimizer", facts);
-    if (!changed) return;
-    exchanges_.cut(std::vector<int>(exchanges_.layout().order), exchanges_.routes());
-  });
-  pipeline_.forget_predictions();
-}
-
-void Reducer::set_routes(const std::vector<ParameterRoute>& routes) {
-  wanted_ = routes;
-  if (ordered_) exchanges_.set_routes(wanted_);
-}
-
-void Reducer::change_kinds(const std::vector<int>& parameters, ParameterKind kind,
-                           const std::vector<ParameterRoute>& routes) {
-  for (const int parameter : parameters) parameters_[parameter].kind = kind;
-  wanted_ = routes;
-  run_collective([&](comm::World&) {
-    exchanges_.cut(std::vector<int>(exchanges_.layout().order), ordered_ ? wanted_ : exchanges_.routes());
-  });
-  pipeline_.forget_predictions();
-}
-
-std::vector<at::Tensor> Reducer::flush_residuals(const std::vector<int>& parameters) {
-  std::vector<at::Tensor> residuals;
-  for (const int parameter : parameters) {
-    residuals.push_back(exchanges_.unsent(parameter));
-    exchanges_.clear_residual(parameter);
-  }
-  run_collective([&](comm::World& world) {
-    for (const at::Tensor& tensor : residuals) {
-      world.hop1().all_reduce(tensor, comm::ReduceOp::kSum, {"flush of residuals"})->wait();
-    }
-  });
-  return residuals;
 }
 
 // ---- ranks without batches
@@ -398,88 +400,6 @@ std::int64_t Reducer::join(const std::function<void()>& step) {
     }
     step();
   }
-}
-
-// On the communication thread. One message per dtype.
-void Reducer::broadcast_buffers() {
-  if (world_.size() == 1) return;
-  for (const at::ScalarType dtype :
-       {at::kFloat, at::kDouble, at::kLong, at::kInt, at::kHalf, at::kBFloat16, at::kBool}) {
-    std::vector<at::Tensor> some;
-    std::copy_if(buffers_.begin(), buffers_.end(), std::back_inserter(some),
-                 [&](const at::Tensor& buffer) { return buffer.scalar_type() == dtype && buffer.numel() > 0; });
-    std::int64_t bytes = 0;
-    for (const at::Tensor& buffer : some) bytes += static_cast<std::int64_t>(buffer.nbytes());
-    if (bytes == 0) continue;
-    const at::Tensor packed = at::empty({bytes}, at::TensorOptions().dtype(at::kByte));
-    std::int64_t at = 0;
-    const auto part = [&](const at::Tensor& buffer) {
-      const auto size = static_cast<std::int64_t>(buffer.nbytes());
-      return packed.narrow(0, std::exchange(at, at + size), size).view(dtype).view(buffer.sizes());
-    };
-    for (const at::Tensor& buffer : some) part(buffer).copy_(buffer);
-    world_.hop1().broadcast(packed, 0, {"buffers", opened_steps_})->wait();
-    at = 0;
-    for (at::Tensor& buffer : some) buffer.copy_(part(buffer));
-  }
-}
-
-// ---- what is reported and compared
-
-void Reducer::check_parity(const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
-  std::vector<NamedHash> hashes;
-  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
-    const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
-    hashes.push_back({name, hash_bytes({bytes, tensor.nbytes()})});
-  };
-  for (const Parameter& parameter : parameters_) add("x of " + parameter.name, parameter.tensor);
-  for (const auto& [name, tensor] : tensors) add(name, tensor);
-  run_collective([&](comm::World& world) { require_same_state(world.hop1(), committed_steps_, hashes); });
-}
-
-bool Reducer::parity_due() const {
-  return settings_.parity_every > 0 && committed_steps_ > 0 && committed_steps_ % settings_.parity_every == 0;
-}
-
-void Reducer::make_report(double update_s) {
-  const std::int64_t sent = world_.hop1().counters().total() + world_.hop2().counters().total() - sent_before_;
-  report_ = {};
-  report_.step = opened_steps_;
-  report_.optimizer_stage = stage_;
-  report_.sent_bytes = sent;
-  report_.exposed_s = exposed_s_;
-  report_.update_s = update_s;
-  report_.grad_norm = pipeline_.outcome().norm;
-  report_.clip_factor = pipeline_.outcome().dense_factor;
-  report_.skipped = pipeline_.outcome().skip();
-  report_.buckets = pipeline_.reports();
-  double dense_bytes = 0;
-  for (std::size_t i = 0; i < report_.buckets.size(); ++i) {
-    const Bucket& bucket = exchanges_.layout().buckets[i];
-    report_.buckets[i].group = to_string(static_cast<ParameterKind>(bucket.key % 4));
-    dense_bytes += 8.0 * static_cast<double>(bucket.elements) * (world_.size() - 1) / world_.size();
-  }
-  report_.compression_ratio = sent > 0 ? dense_bytes / static_cast<double>(sent) : 1.0;
-  const double now = monotonic_seconds();
-  timeline_.record({.kind = watch::EventKind::kUpdate, .step = opened_steps_, .begin_s = now - update_s, .end_s = now});
-  if (on_report_) on_report_(report_);
-}
-
-// ---- checkpoints
-
-Reducer::Progress Reducer::progress() const {
-  return {.committed_steps = committed_steps_,
-          .opened_steps = opened_steps_,
-          .ordered = ordered_,
-          .order = exchanges_.layout().order};
-}
-
-void Reducer::restore(const Progress& progress) {
-  committed_steps_ = progress.committed_steps;
-  opened_steps_ = progress.opened_steps;
-  ordered_ = progress.ordered;
-  run_collective([&](comm::World&) { exchanges_.cut(progress.order, ordered_ ? wanted_ : exchanges_.routes()); });
-  pipeline_.forget_predictions();
 }
 
 }  // namespace thinwire::train

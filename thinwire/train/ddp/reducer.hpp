@@ -55,6 +55,8 @@ class Reducer {
 
   // What the momentum route encodes; set by the optimizer before the next backward.
   void set_momentum(int parameter, const MomentumView& view) { exchanges_.gradients()[parameter].momentum = view; }
+  // The optimizer is going: parameters of the momentum route travel dense, until somebody sets routes.
+  void withdraw_momentum();
 
   enum class State { kIdle, kBackward, kExchanged };
   State state() const { return state_; }
@@ -78,13 +80,24 @@ class Reducer {
   bool sync() const { return sync_; }
   std::int64_t join(const std::function<void()>& step);
 
-  // (collective) Runs `work` on the communication thread, behind the open step.
+  // Ends a step that backward or the trainer left open, so that nothing reads the optimizer's memory any more. Given up
+  // together with the other ranks, or, while an exception unwinds or after a failure, by shutting the groups down so
+  // that nobody waits. For destructors, the reducer's and the optimizer's.
+  void give_up_step() noexcept;
+
+  // (collective) Throws Error kMismatch, on every rank alike, naming the first fact that differs. The reducer stays
+  // usable.
+  void require_same(const std::string& place, const std::vector<Fact>& facts);
+  // (collective) Runs `work` on the communication thread, behind the open step. What it throws makes further exchanges
+  // impossible.
   void run_collective(const std::function<void(comm::World&)>& work);
   void broadcast_buffers();
 
   // (collective) Compares the bits of these tensors on all ranks. Optimizers add their state to the parameters'.
   void check_parity(const std::vector<std::pair<std::string, at::Tensor>>& tensors);
   bool parity_due() const;
+
+  std::int64_t sent_bytes() const;  // payload, by this rank, since the world was made
 
   const schema::StepReport& last_report() const { return report_; }
   void set_stage(const std::string& stage) { stage_ = stage; }
@@ -103,6 +116,8 @@ class Reducer {
  private:
   void on_gradient(int parameter, const at::Tensor& incoming);
   void on_backward_end();
+  void require_own_gradient(int parameter);
+  void note_exchanged_gradients();
   void open_step();
   void count_remaining();
   void take_gradient(int parameter, const at::Tensor& incoming);
@@ -117,6 +132,8 @@ class Reducer {
   void drop_open_step();
   void adopt_arrival_order();
   void require_alive() const;
+  void require_only_user() const;
+  void end_step(State state);
   void guard(const std::function<void()>& work);
   void make_report(double update_s);
 
@@ -133,7 +150,9 @@ class Reducer {
 
   State state_ = State::kIdle;
   bool sync_ = true;
-  bool ordered_ = false;  // buckets follow rank 0's arrival order
+  bool untaken_ = false;      // the open step began before the one before it was taken
+  bool accumulated_ = false;  // a backward under no_sync() since the last exchange
+  bool ordered_ = false;      // buckets follow rank 0's arrival order
   int backward_ = -1;
   std::string broken_;  // why no further exchange is possible
   std::int64_t opened_steps_ = 0;
@@ -146,6 +165,13 @@ class Reducer {
   std::vector<int> remaining_;                // by bucket: parameters that have not arrived
   int next_bucket_ = 0;
   std::vector<std::uint8_t> used_, woke_;  // by parameter, agreed between ranks
+  // .grad as the last exchange left it; the slots keep the tensors alive, so that no other takes their address.
+  struct ExchangedGradient {
+    const void* tensor = nullptr;
+    std::int64_t version = 0;
+  };
+  std::vector<ExchangedGradient> exchanged_;  // by parameter
+  double opened_at_s_ = 0;
   double exposed_s_ = 0;
   std::int64_t sent_before_ = 0;
   std::string stage_ = "dense";

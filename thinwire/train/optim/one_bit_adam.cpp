@@ -67,7 +67,19 @@ struct OneBitAdam::Impl {
     reducer().set_stage("warm_up");
   }
 
+  // Nothing may go on reading our moments: neither an exchange under way nor a backward after us.
+  ~Impl() {
+    reducer().give_up_step();
+    reducer().withdraw_momentum();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
   Reducer& reducer() const { return bucketed.reducer(); }
+  // Settings that the residuals and the frozen variance depend on.
+  std::map<std::string, std::string> fixed_by_checkpoint() const {
+    return {{"warmup_codec", settings.warmup_codec}, {"codec", codec->text()}, {"v_floor", c10::str(settings.v_floor)}};
+  }
   bool is_body(std::size_t i) const {
     return bucketed.parameter(i).kind == ParameterKind::kBody && bucketed.group_of(static_cast<int>(i)) >= 0;
   }
@@ -265,6 +277,7 @@ std::int64_t OneBitAdam::woken_parameters() const {
 
 void OneBitAdam::save(torch::serialize::OutputArchive& archive) const {
   archive.write("optimizer", c10::IValue("thinwire OneBitAdam 1"));
+  for (const auto& [key, value] : impl_->fixed_by_checkpoint()) archive.write(key, c10::IValue(value));
   impl_->moments.save(archive);
   write_int(archive, "taken", impl_->steps);
   write_int(archive, "frozen_at", impl_->frozen_at);
@@ -279,6 +292,13 @@ void OneBitAdam::save(torch::serialize::OutputArchive& archive) const {
 
 void OneBitAdam::load(torch::serialize::InputArchive& archive) {
   require_kind(archive, "thinwire OneBitAdam 1");
+  for (const auto& [key, value] : impl_->fixed_by_checkpoint()) {
+    c10::IValue saved;
+    if (archive.try_read(key, saved) && saved.isString() && saved.toStringRef() == value) continue;
+    fail(ErrorCode::kMismatch,
+         {"train::OneBitAdam", key + " in the archive", saved.isString() ? saved.toStringRef() : "none", value,
+          "the settings that were saved"});
+  }
   impl_->moments.load(archive, impl_->reducer().parameters());
   impl_->steps = read_int(archive, "taken");
   impl_->frozen_at = read_int(archive, "frozen_at");

@@ -39,6 +39,7 @@ struct OneBitAdamOptions : public torch::optim::OptimizerCloneableOptions<OneBit
   OneBitAdamSettings settings_;
 };
 
+// `parallel` must outlive it. While it lives, the reducer reads its momentum.
 class OneBitAdam : public torch::optim::Optimizer {
  public:
   explicit OneBitAdam(DataParallel& parallel, OneBitAdamSettings settings = {});

@@ -3,6 +3,8 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+
 #include "thinwire/base/error.hpp"
 #include "thinwire/train/optim/adam_moments.hpp"
 #include "thinwire/train/optim/archive.hpp"
@@ -96,6 +98,36 @@ struct Sgd::Impl {
     started[i] = 1;
   }
 
+  // There is something to save only between a skipped step with lr 0 and the next one that is taken.
+  void save_flushed(torch::serialize::OutputArchive& archive) const {
+    std::vector<std::int64_t> waiting;
+    std::vector<at::Tensor> tensors;
+    for (std::size_t i = 0; i < flushed.size(); ++i) {
+      if (!flushed[i].defined()) continue;
+      waiting.push_back(static_cast<std::int64_t>(i));
+      tensors.push_back(flushed[i]);
+    }
+    write_ints(archive, "flushed_parameters", waiting);
+    write_tensors(archive, "flushed", tensors);
+  }
+
+  void load_flushed(torch::serialize::InputArchive& archive) {
+    const std::vector<std::int64_t> waiting = read_ints(archive, "flushed_parameters");
+    std::vector<Parameter> of;
+    std::vector<at::Tensor> tensors;
+    for (const std::int64_t i : waiting) {
+      if (i < 0 || i >= static_cast<std::int64_t>(flushed.size())) {
+        fail(ErrorCode::kCorrupt, {"train::Sgd", "entry flushed_parameters", std::to_string(i),
+                                   "below " + std::to_string(flushed.size()), "the archive that Sgd's save wrote"});
+      }
+      of.push_back(bucketed.parameter(static_cast<std::size_t>(i)));
+      tensors.push_back(at::zeros_like(of.back().tensor).set_requires_grad(false));
+    }
+    read_tensors(archive, "flushed", of, tensors);
+    std::fill(flushed.begin(), flushed.end(), at::Tensor());
+    for (std::size_t k = 0; k < waiting.size(); ++k) flushed[static_cast<std::size_t>(waiting[k])] = tensors[k];
+  }
+
   at::Tensor reducer_parameter(std::size_t i) const { return bucketed.parameter(i).tensor; }
 
   Bucketed bucketed;
@@ -145,6 +177,7 @@ void Sgd::save(torch::serialize::OutputArchive& archive) const {
   for (std::size_t i = 0; i < impl_->residual_lr.size(); ++i) {
     write_double(archive, "residual_lr_" + std::to_string(i), impl_->residual_lr[i]);
   }
+  impl_->save_flushed(archive);
 }
 
 void Sgd::load(torch::serialize::InputArchive& archive) {
@@ -154,6 +187,7 @@ void Sgd::load(torch::serialize::InputArchive& archive) {
   for (std::size_t i = 0; i < impl_->residual_lr.size(); ++i) {
     impl_->residual_lr[i] = read_double(archive, "residual_lr_" + std::to_string(i));
   }
+  impl_->load_flushed(archive);
 }
 
 }  // namespace thinwire::train

@@ -28,6 +28,7 @@ struct SgdOptions : public torch::optim::OptimizerCloneableOptions<SgdOptions> {
   SgdSettings settings_;
 };
 
+// `parallel` must outlive it.
 class Sgd : public torch::optim::Optimizer {
  public:
   explicit Sgd(DataParallel& parallel, SgdSettings settings = {});
