@@ -51,7 +51,7 @@ class CommandLine {
   }
 
   Ended wait(double limit_s = 60) {
-    if (!read_until([] { return false; }, limit_s) && process_.output.open()) return ended_;
+    if (!read_until([] { return false; }, limit_s) && process_.output.valid()) return ended_;
     int status = 0;
     waitpid(process_.pid, &status, 0);
     process_.pid = -1;
@@ -62,7 +62,7 @@ class CommandLine {
  private:
   bool read_until(const std::function<bool()>& enough, double limit_s) {
     const Deadline limit = Deadline::in_ms(static_cast<std::int64_t>(limit_s * 1e3));
-    while (!enough() && !limit.passed() && (process_.output.open() || process_.error.open())) {
+    while (!enough() && !limit.passed() && (process_.output.valid() || process_.error.valid())) {
       std::array<pollfd, 2> waiting{{{process_.output.get(), POLLIN, 0}, {process_.error.get(), POLLIN, 0}}};
       poll(waiting.data(), 2, 50);
       if (waiting[0].revents != 0) read_some(process_.output, ended_.out);
@@ -71,7 +71,7 @@ class CommandLine {
     return enough();
   }
 
-  static void read_some(Fd& fd, std::string& text) {
+  static void read_some(FileDescriptor& fd, std::string& text) {
     std::array<char, 65'536> bytes;
     const ssize_t got = read(fd.get(), bytes.data(), bytes.size());
     if (got > 0) text.append(bytes.data(), static_cast<std::size_t>(got));

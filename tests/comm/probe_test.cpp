@@ -43,14 +43,14 @@ Answer ask_one(const Endpoint& endpoint, const Request& request, std::int64_t li
   return ask(std::vector<Endpoint>{endpoint}, request, limit_ms).front();
 }
 
-Fd connect_raw(const Endpoint& to) {
+FileDescriptor connect_raw(const Endpoint& to) {
   const SocketAddress address = socket_address(to.address, to.port);
-  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length), 0);
   return fd;
 }
 
-void send_raw(const Fd& fd, const std::string& bytes) {
+void send_raw(const FileDescriptor& fd, const std::string& bytes) {
   (void)!::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
@@ -172,7 +172,7 @@ TEST(Probe, ATakenOverPortCountsAsEnded) {
 
 TEST(Probe, HostileClientsStarveNobody) {
   Served served;
-  std::vector<Fd> open;
+  std::vector<FileDescriptor> open;
   for (int i = 0; i < 200; ++i) {
     open.push_back(connect_raw(served.endpoint()));
     if (i % 4 == 1) send_raw(open.back(), std::string(100'000, '\xff'));

@@ -11,11 +11,17 @@ FileDescriptor::~FileDescriptor() {
   close();
 }
 
-bool FileDescriptor::close() {
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (this != &other) {
+    close();
+    number_ = std::exchange(other.number_, -1);
+  }
+  return *this;
+}
+
+bool FileDescriptor::close() noexcept {
   if (!valid()) return true;
-  const int number = number_;
-  number_ = -1;
-  return ::close(number) == 0 || errno == EINTR;  // after EINTR Linux has closed it
+  return ::close(std::exchange(number_, -1)) == 0 || errno == EINTR;  // after EINTR Linux has closed it
 }
 
 bool write_all(int descriptor, std::span<const std::byte> bytes) {

@@ -1,9 +1,10 @@
-// A POSIX file descriptor that closes itself, and the loops around its calls. For the files of base and watch.
+// A POSIX file descriptor (a file, a socket, a pipe) that closes itself, and the loops around its calls.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "thinwire/base/error.hpp"
 
@@ -11,19 +12,20 @@ namespace thinwire {
 
 class FileDescriptor {
  public:
+  FileDescriptor() = default;
   explicit FileDescriptor(int number) : number_(number) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
   ~FileDescriptor();
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
 
   int get() const { return number_; }
   bool valid() const { return number_ >= 0; }
 
   // Closes now and says whether that worked; some file systems report a full disk only here.
-  bool close();
+  bool close() noexcept;
 
  private:
-  int number_;
+  int number_ = -1;
 };
 
 // Writes everything, through interruptions and short writes. False with errno set when that fails.

@@ -32,7 +32,8 @@ BenchWorkers::BenchWorkers(LaunchScope& scope, WorkerProgram program, int ranks)
     Worker worker;
     worker.process = start_process(spec);
     scope.guard.watch(worker.process.pid);
-    for (const Fd* fd : {&worker.process.output, &worker.process.error}) fcntl(fd->get(), F_SETFL, O_NONBLOCK);
+    for (const FileDescriptor* fd : {&worker.process.output, &worker.process.error})
+      fcntl(fd->get(), F_SETFL, O_NONBLOCK);
     workers_.push_back(std::move(worker));
   }
 }
@@ -99,9 +100,10 @@ void BenchWorkers::wait_for_output() {
 }
 
 // False when the stream has ended.
-bool BenchWorkers::read_some(Fd& fd, LineSplitter& lines, const std::function<void(std::string_view)>& sink) {
+bool BenchWorkers::read_some(FileDescriptor& fd, LineSplitter& lines,
+                             const std::function<void(std::string_view)>& sink) {
   std::array<char, 16'384> bytes;
-  while (fd.open()) {
+  while (fd.valid()) {
     const ssize_t got = read(fd.get(), bytes.data(), bytes.size());
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0) {

@@ -50,7 +50,7 @@ class BenchWorkers {
   void ask(const std::string& line);
   std::vector<nlohmann::json> collect(double limit_s);
   void wait_for_output();
-  bool read_some(Fd& fd, LineSplitter& lines, const std::function<void(std::string_view)>& sink);
+  bool read_some(FileDescriptor& fd, LineSplitter& lines, const std::function<void(std::string_view)>& sink);
   void take_answer(Worker& worker, std::string_view line);
   [[noreturn]] void ended(std::size_t rank);
 

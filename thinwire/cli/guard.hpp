@@ -23,7 +23,7 @@ class Guard {
   void watch(pid_t process_group) noexcept;
 
  private:
-  Fd line_;
+  FileDescriptor line_;
   pid_t pid_ = -1;
 };
 

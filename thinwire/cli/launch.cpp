@@ -33,7 +33,7 @@ constexpr double kDrainS = 1;             // for output still in the pipes when 
 struct Stream {
   int rank;
   bool standard_error;
-  Fd fd;
+  FileDescriptor fd;
   LineSplitter lines;
 };
 
@@ -94,7 +94,7 @@ class Launcher {
     for (int rank = 0; rank < settings_.ranks; ++rank) {
       const std::string path = settings_.log_dir + "/rank" + std::to_string(rank) + ".log";
       logs_.emplace_back(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-      if (!logs_.back().open())
+      if (!logs_.back().valid())
         fail(ErrorCode::kIo, {"cli::run_ranks", "cannot write " + path, std::strerror(errno), "", ""});
     }
   }
@@ -121,7 +121,7 @@ class Launcher {
     outcome_.ranks.push_back({process.pid, 0, 0, false});
     ++running_;
     for (bool standard_error : {false, true}) {
-      Fd& fd = standard_error ? process.error : process.output;
+      FileDescriptor& fd = standard_error ? process.error : process.output;
       fcntl(fd.get(), F_SETFL, O_NONBLOCK);
       streams_.push_back({rank, standard_error, std::move(fd), {}});
     }
@@ -158,8 +158,8 @@ class Launcher {
   }
 
   void write_log(int rank, std::string_view line) {
-    Fd& log = logs_[static_cast<std::size_t>(rank)];
-    if (!log.open()) return;
+    FileDescriptor& log = logs_[static_cast<std::size_t>(rank)];
+    if (!log.valid()) return;
     const std::string text = std::string(line) + "\n";
     if (write(log.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return;
     notice("the log of rank " + std::to_string(rank) + " ends here: " + std::strerror(errno));
@@ -247,7 +247,7 @@ class Launcher {
 
   void drain() {
     const double until_s = monotonic_seconds() + kDrainS;
-    const auto open = [](const Stream& stream) { return stream.fd.open(); };
+    const auto open = [](const Stream& stream) { return stream.fd.valid(); };
     while (std::any_of(streams_.begin(), streams_.end(), open) && monotonic_seconds() < until_s) {
       scope_.signals.arrived();  // else an unread one would end every poll at once
       wait_for_events(until_s);
@@ -257,7 +257,7 @@ class Launcher {
 
   const LaunchSettings& settings_;
   LaunchScope scope_;
-  std::vector<Fd> logs_;
+  std::vector<FileDescriptor> logs_;
   std::vector<Stream> streams_;
   LaunchOutcome outcome_;
   const double began_s_ = monotonic_seconds();

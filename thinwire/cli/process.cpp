@@ -16,6 +16,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "thinwire/base/clock.hpp"
 #include "thinwire/base/error.hpp"
@@ -109,10 +110,10 @@ std::string find_program(const std::string& program) {
   cannot_start(program, reason);
 }
 
-Fd open_namespace(const std::string& name) {
-  if (name.empty()) return Fd();
-  Fd fd(open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.open())
+FileDescriptor open_namespace(const std::string& name) {
+  if (name.empty()) return FileDescriptor();
+  FileDescriptor fd(open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid())
     fail(ErrorCode::kUnavailable, {"cli::start_process", "network namespace " + name, std::strerror(errno), "", ""});
   return fd;
 }
@@ -153,36 +154,23 @@ std::vector<pid_t> children() {
 
 }  // namespace
 
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this != &other) {
-    close();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-void Fd::close() noexcept {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     fail(ErrorCode::kUnavailable, {"cli::make_pipe", "pipe", std::strerror(errno), "", "raising ulimit -n"});
-  return {Fd(ends[0]), Fd(ends[1])};
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 Process start_process(const ProcessSpec& spec) {
   const std::string program = find_program(spec.command.at(0));
   const std::vector<char*> arguments = c_strings(spec.command);
   const std::vector<char*> environment = c_strings(spec.environment);
-  const Fd name_space = open_namespace(spec.network_namespace);
+  const FileDescriptor name_space = open_namespace(spec.network_namespace);
   Pipe input, output = make_pipe(), error = make_pipe(), report = make_pipe();
   if (spec.pipe_input)
     input = make_pipe();
   else
-    input.read_end = Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    input.read_end = FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const ChildPlan plan{program.c_str(),       arguments.data(),       environment.data(),
                        name_space.get(),      input.read_end.get(),   output.write_end.get(),
                        error.write_end.get(), report.write_end.get(), getpid()};

@@ -6,29 +6,14 @@
 
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "thinwire/base/file_descriptor.hpp"
 
 namespace thinwire::cli {
 
-// Owns a file descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept;
-  ~Fd() { close(); }
-  int get() const { return fd_; }
-  bool open() const { return fd_ >= 0; }
-  void close() noexcept;
-
- private:
-  int fd_ = -1;
-};
-
 struct Pipe {
-  Fd read_end, write_end;
+  FileDescriptor read_end, write_end;
 };
 Pipe make_pipe();  // close-on-exec; Error kUnavailable
 
@@ -41,7 +26,7 @@ struct ProcessSpec {
 
 struct Process {
   pid_t pid = -1;  // also the id of its process group
-  Fd input, output, error;
+  FileDescriptor input, output, error;
 };
 
 // Returns once the program runs. The child gets SIGKILL when the calling thread ends, however it ends.

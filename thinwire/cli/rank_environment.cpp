@@ -53,7 +53,7 @@ void set_torchrun_variables(int rank, const Rendezvous& rendezvous, const Link& 
 }
 
 bool nobody_listens(int port) {
-  const Fd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const FileDescriptor socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_ANY);

@@ -29,8 +29,8 @@ SignalScope::SignalScope() {
   for (int signal_number : {SIGINT, SIGTERM, SIGHUP})
     if (!ignored(signal_number)) sigaddset(&wanted, signal_number);
   pthread_sigmask(SIG_BLOCK, &wanted, &before_);
-  fd_ = Fd(signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (fd_.open()) return;
+  fd_ = FileDescriptor(signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (fd_.valid()) return;
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   fail(ErrorCode::kUnavailable, {"cli::SignalScope", "signalfd", std::strerror(errno), "", ""});
 }

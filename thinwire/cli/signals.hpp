@@ -24,7 +24,7 @@ class SignalScope {
  private:
   sigset_t before_{};
   struct sigaction child_before_ {};
-  Fd fd_;
+  FileDescriptor fd_;
 };
 
 }  // namespace thinwire::cli

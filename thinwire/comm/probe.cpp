@@ -35,7 +35,7 @@ class Asking {
     if (connecting.error != 0 && connecting.error != EINPROGRESS) end_with(connecting.error);
   }
 
-  bool done() const { return !fd_.open(); }
+  bool done() const { return !fd_.valid(); }
   pollfd wanted() const { return {fd_.get(), static_cast<short>(sent_ < to_send_.size() ? POLLOUT : POLLIN), 0}; }
   Answer take() { return std::move(answer_); }
 
@@ -81,7 +81,7 @@ class Asking {
   void end_as(Reach reach, std::string detail) {
     answer_.reach = reach;
     answer_.detail = std::move(detail);
-    fd_.reset();
+    fd_.close();
   }
 
   std::uint64_t nonce_;
@@ -89,7 +89,7 @@ class Asking {
   std::size_t sent_ = 0;
   std::string received_;
   bool connected_ = false;
-  Fd fd_;
+  FileDescriptor fd_;
   Answer answer_;
 };
 

@@ -44,8 +44,8 @@ void ProbeListener::serve(int wait_ms, int wake_fd) {
 
 void ProbeListener::accept_all() {
   for (std::size_t taken = 0; taken < kMaxConnections; ++taken) {
-    Fd fd(::accept4(listening_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.open()) {
+    FileDescriptor fd(::accept4(listening_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid()) {
       if (errno != EMFILE && errno != ENFILE) return;
       // Out of descriptors: the oldest connection gives way; without one, a short rest keeps poll from spinning.
       if (connections_.empty())

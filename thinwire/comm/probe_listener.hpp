@@ -28,7 +28,7 @@ class ProbeListener {
 
  private:
   struct Connection {
-    Fd fd;
+    FileDescriptor fd;
     double until_s;
     std::string received;
     std::string to_send;

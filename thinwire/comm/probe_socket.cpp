@@ -2,7 +2,6 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -18,9 +17,9 @@ namespace {
        {.place = "comm::probe", .what = what, .got = std::strerror(error), .want = "a socket", .hint = hint});
 }
 
-Fd tcp_socket(int family) {
-  Fd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.open()) fail_socket("cannot open a socket", errno);
+FileDescriptor tcp_socket(int family) {
+  FileDescriptor fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) fail_socket("cannot open a socket", errno);
   return fd;
 }
 
@@ -30,19 +29,6 @@ int port_of(const sockaddr_storage& storage) {
 }
 
 }  // namespace
-
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-void Fd::reset() noexcept {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
 
 SocketAddress socket_address(const std::string& address, int port) {
   addrinfo hints{};

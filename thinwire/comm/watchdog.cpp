@@ -26,9 +26,9 @@ std::string key_of(int rank) {
   return "beat/" + std::to_string(rank);
 }
 
-Fd wake_descriptor() {
-  Fd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!fd.open())
+FileDescriptor wake_descriptor() {
+  FileDescriptor fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd.valid())
     fail(ErrorCode::kUnavailable, {.place = "comm::watchdog",
                                    .what = "cannot make an event descriptor",
                                    .got = "",
@@ -135,7 +135,7 @@ struct Watchdog::Impl {
 
   std::atomic<bool> stopping{false};
   std::atomic<double> last_beat_s{monotonic_seconds()};
-  Fd wake;
+  FileDescriptor wake;
   ProbeListener listener;
   std::thread thread;
   std::unique_ptr<StoreLine> line;  // goes first: it asks for the state
