@@ -11,8 +11,8 @@
 #include "examples/data/text_corpus.hpp"
 #include "examples/training/flags.hpp"
 #include "examples/training/optimizer.hpp"
-#include "examples/training/run_record.hpp"
 #include "thinwire/base/clock.hpp"
+#include "thinwire/base/file.hpp"
 
 namespace {
 
@@ -69,7 +69,7 @@ void run(const Flags& flags) {
                                          {"train_loss", evaluate(model, flags, corpus.train)},
                                          {"steps", flags.training.steps},
                                          {"seconds", thinwire::monotonic_seconds() - began}};
-  if (!flags.training.result.empty()) write_file_atomically(flags.training.result, result.dump() + "\n");
+  if (!flags.training.result.empty()) thinwire::write_file_atomically(flags.training.result, result.dump() + "\n");
   std::printf("%s\n", result.dump().c_str());
 }
 

@@ -3,13 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <numeric>
 
 #include "thinwire/base/clock.hpp"
 #include "thinwire/base/error.hpp"
+#include "thinwire/base/file.hpp"
 
 namespace examples {
 namespace {
@@ -133,7 +132,7 @@ void RunRecord::finish(const ordered_json& extra) const {
   ordered_json result = extra;
   result.update(summary());
   const std::string line = result.dump() + "\n";
-  if (!flags_.result.empty()) write_file_atomically(flags_.result, line);
+  if (!flags_.result.empty()) thinwire::write_file_atomically(flags_.result, line);
   std::fputs(line.c_str(), stdout);
   std::fflush(stdout);
 }
@@ -144,25 +143,6 @@ void print_messages(int rank) {
     const char* clear_progress = isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "";
     std::fprintf(stderr, "%s%s: %s\n", clear_progress, thinwire::to_string(level), text.c_str());
   });
-}
-
-void write_file_atomically(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".tmp." + std::to_string(getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  bool written = file != nullptr;
-  if (file != nullptr) {
-    written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0 &&
-              fsync(fileno(file)) == 0;
-    written = std::fclose(file) == 0 && written;
-  }
-  if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  const int reason = errno;
-  std::remove(temporary.c_str());
-  thinwire::fail(thinwire::ErrorCode::kIo, {.place = "result",
-                                            .what = "cannot write " + path + ": " + std::strerror(reason),
-                                            .got = {},
-                                            .want = {},
-                                            .hint = {}});
 }
 
 }  // namespace examples

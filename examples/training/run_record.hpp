@@ -59,7 +59,4 @@ class RunRecord {
 // What the library has to say (the freeze of 1-bit Adam, a parameter without gradients) goes to stderr, on rank 0.
 void print_messages(int rank);
 
-// Writes to a temporary file beside `path`, syncs, renames. Throws thinwire::Error kIo.
-void write_file_atomically(const std::string& path, const std::string& text);
-
 }  // namespace examples
