@@ -15,6 +15,11 @@
 
 namespace thinwire::codec {
 
+// Buckets and the chunks of their owners are made of units of this many elements, cut inside each parameter from its
+// first one. Here, since it holds for every codec: each block divides it, so that no cut and no change of codec changes
+// what a block becomes.
+inline constexpr std::int64_t kUnitElements = 2048;
+
 // Lengths, in elements, of the pieces that lie one behind the other in a span. Their sum is the span's size.
 using Segments = std::span<const std::int64_t>;
 
@@ -29,7 +34,7 @@ class Codec {
   // The text that makes this codec again, options included: "int4:block=128".
   virtual std::string text() const = 0;
 
-  // Elements that share a scale; 1 for codecs without one. Divides 2048.
+  // Elements that share a scale; 1 for codecs without one. Divides kUnitElements.
   virtual std::int64_t block_elements() const = 0;
 
   // True when decode(encode(x)) == x for every finite x: no residual is needed.

@@ -9,9 +9,6 @@
 
 namespace thinwire::codec {
 
-// Buckets and owners are made of units of this many elements, cut inside each parameter; every block divides it.
-inline constexpr std::int64_t kUnitElements = 2048;
-
 enum class Kind { kFp32, kBf16, kInt8, kInt4, kOneBit };
 enum class BlockScale { kRms, kMeanAbs };
 

@@ -10,8 +10,6 @@
 namespace thinwire::cost {
 namespace {
 
-constexpr std::int64_t kUnitElements = 2048;
-
 void require(bool good, const std::string& where, const char* what, std::int64_t got, const std::string& want) {
   if (good) return;
   fail(ErrorCode::kInvalidArgument,
@@ -37,7 +35,7 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t divisor) {
 std::vector<std::int64_t> units_of(codec::Segments segments) {
   std::vector<std::int64_t> units;
   for (std::int64_t length : segments) {
-    for (; length > kUnitElements; length -= kUnitElements) units.push_back(kUnitElements);
+    for (; length > codec::kUnitElements; length -= codec::kUnitElements) units.push_back(codec::kUnitElements);
     if (length > 0) units.push_back(length);
   }
   return units;

@@ -24,8 +24,8 @@ void check(const DataParallelSettings& settings) {
     if (!good) fail(ErrorCode::kInvalidArgument, {kPlace, name, std::to_string(got), want, ""});
   };
   const auto bucket = [&](const char* name, std::int64_t bytes) {
-    require(bytes >= 4 * kUnitElements && bytes <= kLargestBucket, name, bytes,
-            std::to_string(4 * kUnitElements) + " to " + std::to_string(kLargestBucket));
+    require(bytes >= 4 * codec::kUnitElements && bytes <= kLargestBucket, name, bytes,
+            std::to_string(4 * codec::kUnitElements) + " to " + std::to_string(kLargestBucket));
   };
   bucket("bucket_bytes", settings.bucket_bytes);
   bucket("first_bucket_bytes", settings.first_bucket_bytes);

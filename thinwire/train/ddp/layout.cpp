@@ -4,9 +4,12 @@
 #include <map>
 
 #include "thinwire/base/hash.hpp"
+#include "thinwire/codec/codec.hpp"
 
 namespace thinwire::train {
 namespace {
+
+using codec::kUnitElements;
 
 // A bucket that is being filled, as a list of ranges of parameters.
 struct Open {

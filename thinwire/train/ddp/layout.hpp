@@ -1,8 +1,7 @@
 // How gradients are cut into buckets and buckets into the chunks that ranks own. Pure arithmetic, no tensors.
 //
-// Buckets and chunks are made of units: kUnitElements elements cut inside each parameter from its first one (the last
-// unit of a parameter may be short). A unit is a multiple of every codec's block, so neither a cut nor a change of
-// codec changes what a block becomes.
+// Buckets and chunks are made of units: codec::kUnitElements elements cut inside each parameter from its first one (the
+// last unit of a parameter may be short).
 #pragma once
 
 #include <cstdint>
@@ -12,12 +11,10 @@
 
 namespace thinwire::train {
 
-inline constexpr std::int64_t kUnitElements = 2048;
-
 // A range of one parameter: whole units, except for the parameter's last one.
 struct Piece {
   int parameter = 0;
-  std::int64_t offset = 0;  // elements, a multiple of kUnitElements
+  std::int64_t offset = 0;  // elements, a multiple of a unit
   std::int64_t numel = 0;
   bool operator==(const Piece&) const = default;
 };
