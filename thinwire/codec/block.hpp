@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "thinwire/base/vectorise.hpp"
 #include "thinwire/codec/spec.hpp"
-#include "thinwire/codec/vectorise.hpp"
 
 namespace thinwire::codec {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "thinwire/codec/vectorise.hpp"
+#include "thinwire/base/vectorise.hpp"
 
 namespace thinwire::train {
 namespace {

@@ -1,7 +1,7 @@
-// How a kernel asks to be compiled for several instruction sets. Private to the room's kernels_*.cpp.
+// How a kernel asks to be compiled for several instruction sets. For files of kernels only.
 //
 // The kernels are plain loops that the compiler vectorises. No clone may change a bit: no fused multiply-add (the whole
-// tree is built with -ffp-contract=off), no approximate reciprocal, sums only in the orders that block.hpp states.
+// tree is built with -ffp-contract=off), no approximate reciprocal, sums only in an order that is written down.
 #pragma once
 
 #include <cstddef>
