@@ -8,14 +8,12 @@
 #include <cstdio>
 #include <fstream>
 #include <sstream>
-#include <utility>
 
 #include "tests/dist/train_bodies.hpp"
 #include "tests/dist/train_parts.hpp"
+#include "tests/train/expected_bytes.hpp"
 #include "thinwire/base/error.hpp"
 #include "thinwire/cli/netlab.hpp"
-#include "thinwire/cost/collective.hpp"
-#include "thinwire/train/ddp/reducer.hpp"
 
 namespace thinwire::tests {
 namespace {
@@ -25,50 +23,16 @@ using train::Vectors;
 
 // ---- at the groups
 
-// Body of 4 and of 1.2 units and one whose owners get uneven chunks, norms and biases.
-const std::vector<Shape> kShapes{{90, 91}, {300}, {50, 50}, {7}, {130, 100}, {1000}};
-
-// Elements of each parameter in a bucket, in the order in which they travel.
-std::vector<std::int64_t> segments(const train::Bucket& bucket) {
-  std::vector<std::int64_t> lengths;
-  int parameter = -1;
-  for (const auto& chunk : bucket.chunks)
-    for (const train::Piece& piece : chunk) {
-      if (std::exchange(parameter, piece.parameter) != piece.parameter) lengths.push_back(0);
-      lengths.back() += piece.numel;
-    }
-  return lengths;
-}
-
-// What one step must send by the formulas. The last bucket, where it is dense, carries four floats of flags.
-std::int64_t expected_bytes(DataParallel& parallel, World& world) {
-  train::ExchangeSet& exchanges = parallel.reducer().exchanges();
-  const auto& buckets = exchanges.layout().buckets;
-  std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    const train::ParameterRoute& route = exchanges.bucket_route(static_cast<int>(i));
-    if (route.route == train::Route::kDense) {
-      const std::int64_t floats = buckets[i].elements + (i + 1 == buckets.size() ? 4 : 0);
-      bytes += cost::ring_all_reduce(world.size(), 4 * floats, {}, 4).sent_bytes;
-      continue;
-    }
-    const auto cost =
-        cost::two_hop_bucket(*codec::make_codec(route.codec), segments(buckets[i]), world.size(), world.rank(), {});
-    bytes += cost.hop1.sent_bytes + cost.hop2.sent_bytes;
-  }
-  return bytes;
-}
-
 TEST(RankBody, DISABLED_CountedAtTheGroups) {
   const auto world = init_from_env();
   const std::string kind = given("TRAIN_KIND");
-  Vectors net(kShapes);
+  Vectors net(train::kUnevenShapes);
   DataParallel parallel(*net, *world, {.codec = codec_of(kind), .bucket_bytes = 16384, .first_bucket_bytes = 8192});
   const auto optimizer = make_optimizer(parallel, kind, 3);
   for (std::int64_t step = 0; step < 8; ++step) {
-    const std::int64_t want = expected_bytes(parallel, *world), before = parallel.sent_bytes();
+    const std::int64_t want = train::expected_bytes(parallel, *world).total(), before = parallel.sent_bytes();
     optimizer->zero_grad();
-    loss_with(net, train::random_gradients(kShapes, step, world->rank())).backward();
+    loss_with(net, train::random_gradients(train::kUnevenShapes, step, world->rank())).backward();
     EXPECT_EQ(parallel.sent_bytes() - before, want) << kind << ", step " << step << ", rank " << world->rank();
     EXPECT_GT(want, 0);
     optimizer->step();  // after the first one rank 0's order of arrival is sent, once in a run

@@ -1,28 +1,15 @@
 // Bytes counted at the groups against the formulas of cost/collective.hpp, to the byte, every step.
 #include <gtest/gtest.h>
 
+#include "tests/train/expected_bytes.hpp"
 #include "tests/train/ranks.hpp"
 #include "tests/train/vectors.hpp"
 #include "thinwire/codec/message.hpp"
-#include "thinwire/cost/collective.hpp"
 #include "thinwire/train/optim/adamw.hpp"
 #include "thinwire/train/optim/one_bit_adam.hpp"
 
 namespace thinwire::train {
 namespace {
-
-// Body of 4 and of 1.2 units and one whose owners get uneven chunks, norms and biases.
-const std::vector<Shape> kShapes{{90, 91}, {300}, {50, 50}, {7}, {130, 100}, {1000}};
-
-struct Bytes {
-  std::int64_t all_reduce = 0, all_to_all = 0, all_gather = 0, other = 0;
-  bool operator==(const Bytes&) const = default;
-};
-
-void PrintTo(const Bytes& bytes, std::ostream* out) {
-  *out << "all_reduce " << bytes.all_reduce << ", all_to_all " << bytes.all_to_all << ", all_gather "
-       << bytes.all_gather << ", other " << bytes.other;
-}
 
 Bytes counted(comm::World& world) {
   Bytes bytes;
@@ -40,44 +27,9 @@ Bytes operator-(const Bytes& a, const Bytes& b) {
   return {a.all_reduce - b.all_reduce, a.all_to_all - b.all_to_all, a.all_gather - b.all_gather, a.other - b.other};
 }
 
-// Ranges of parameters in a bucket, as they lie behind each other, whoever owns them.
-std::vector<std::int64_t> segments(const Bucket& bucket) {
-  std::vector<Piece> ranges;
-  for (const auto& chunk : bucket.chunks) {
-    for (const Piece& piece : chunk) {
-      if (!ranges.empty() && ranges.back().parameter == piece.parameter) {
-        ranges.back().numel += piece.numel;
-      } else {
-        ranges.push_back(piece);
-      }
-    }
-  }
-  return segments_of(ranges);
-}
-
-// What one step must send; the last dense bucket carries four floats of flags.
-Bytes expected(DataParallel& parallel, comm::World& world) {
-  ExchangeSet& exchanges = parallel.reducer().exchanges();
-  const std::vector<Bucket>& buckets = exchanges.layout().buckets;
-  Bytes bytes;
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    const ParameterRoute& route = exchanges.bucket_route(static_cast<int>(i));
-    if (route.route == Route::kDense) {
-      const std::int64_t floats = buckets[i].elements + (i + 1 == buckets.size() ? 4 : 0);
-      bytes.all_reduce += cost::ring_all_reduce(world.size(), 4 * floats, {}, 4).sent_bytes;
-    } else {
-      const auto two_hops =
-          cost::two_hop_bucket(*codec::make_codec(route.codec), segments(buckets[i]), world.size(), world.rank(), {});
-      bytes.all_to_all += two_hops.hop1.sent_bytes;
-      bytes.all_gather += two_hops.hop2.sent_bytes;
-    }
-  }
-  return bytes;
-}
-
 void step_once(const Vectors& net, torch::optim::Optimizer& optimizer, std::int64_t step, int rank) {
   optimizer.zero_grad();
-  loss_with(net, random_gradients(kShapes, step, rank)).backward();
+  loss_with(net, random_gradients(kUnevenShapes, step, rank)).backward();
   optimizer.step();
 }
 
@@ -85,12 +37,12 @@ TEST(Bytes, AreThoseOfTheFormulaUnderEveryCodec) {
   for (const char* codec : {"fp32", "bf16", "int8", "int4"}) {
     for (int ranks = 1; ranks <= 8; ++ranks) {
       on_ranks(ranks, [&](comm::World& world) {
-        Vectors net(kShapes);
+        Vectors net(kUnevenShapes);
         DataParallel parallel(*net, world, {.codec = codec, .bucket_bytes = 32768, .first_bucket_bytes = 8192});
         AdamW optimizer(parallel);
         step_once(net, optimizer, 0, world.rank());
         for (int step = 1; step < 4; ++step) {
-          const Bytes want = expected(parallel, world);
+          const Bytes want = expected_bytes(parallel, world);
           const Bytes before = counted(world);
           step_once(net, optimizer, step, world.rank());
           EXPECT_EQ(counted(world) - before, want) << codec << ", rank " << world.rank() << " of " << ranks;
@@ -102,13 +54,13 @@ TEST(Bytes, AreThoseOfTheFormulaUnderEveryCodec) {
 
 TEST(Bytes, TheFirstStepIsDense) {
   on_ranks(3, [&](comm::World& world) {
-    Vectors net(kShapes);
+    Vectors net(kUnevenShapes);
     DataParallel parallel(*net, world, {.codec = "int4"});
     AdamW optimizer(parallel);
-    const Bytes want = expected(parallel, world);
+    const Bytes want = expected_bytes(parallel, world);
     const Bytes before = counted(world);
     optimizer.zero_grad();
-    loss_with(net, random_gradients(kShapes, 0, world.rank())).backward();
+    loss_with(net, random_gradients(kUnevenShapes, 0, world.rank())).backward();
     EXPECT_EQ(counted(world) - before, want);
     EXPECT_EQ(want.all_to_all, 0);
     EXPECT_GT(want.all_reduce, 0);
@@ -119,15 +71,15 @@ TEST(Bytes, TheFirstStepIsDense) {
 TEST(Bytes, AfterTheFreezeDenseBytesAreThoseOfTheDenseGroup) {
   for (int ranks : {2, 3, 5}) {
     on_ranks(ranks, [&](comm::World& world) {
-      Vectors net(kShapes);
+      Vectors net(kUnevenShapes);
       DataParallel parallel(*net, world, {.bucket_bytes = 16384, .first_bucket_bytes = 8192});
       OneBitAdam optimizer(parallel, {.freeze_step = 3});
       for (int step = 0; step < 3; ++step) step_once(net, optimizer, step, world.rank());
       ASSERT_TRUE(optimizer.frozen());
       std::int64_t body = 0;
-      for (const auto& shape : {kShapes[0], kShapes[2], kShapes[4]}) body += shape[0] * shape[1];
+      for (const auto& shape : {kUnevenShapes[0], kUnevenShapes[2], kUnevenShapes[4]}) body += shape[0] * shape[1];
       for (int step = 3; step < 6; ++step) {
-        const Bytes want = expected(parallel, world);
+        const Bytes want = expected_bytes(parallel, world);
         const Bytes before = counted(world);
         step_once(net, optimizer, step, world.rank());
         const Bytes sent = counted(world) - before;
@@ -144,22 +96,22 @@ TEST(Bytes, AfterTheFreezeDenseBytesAreThoseOfTheDenseGroup) {
 
 TEST(Bytes, ReportsAddUpToWhatTheGroupsCounted) {
   on_ranks(3, [&](comm::World& world) {
-    Vectors net(kShapes);
+    Vectors net(kUnevenShapes);
     DataParallel parallel(*net, world, {.codec = "int4", .bucket_bytes = 16384, .first_bucket_bytes = 8192});
-    const auto total = [](const Bytes& b) { return b.all_reduce + b.all_to_all + b.all_gather + b.other; };
+
     Bytes reported = counted(world);
     AdamW optimizer(parallel);
     for (int step = 0; step < 3; ++step) {
       const Bytes before = counted(world);
       optimizer.zero_grad();
-      loss_with(net, random_gradients(kShapes, step, world.rank())).backward();
+      loss_with(net, random_gradients(kUnevenShapes, step, world.rank())).backward();
       const Bytes after = counted(world);
       optimizer.step();
       const schema::StepReport& report = parallel.last_step();
-      EXPECT_EQ(report.sent_bytes, total(after - reported)) << "everything since the last report, step " << step;
+      EXPECT_EQ(report.sent_bytes, (after - reported).total()) << "everything since the last report, step " << step;
       std::int64_t of_buckets = 0;
       for (const schema::BucketReport& bucket : report.buckets) of_buckets += bucket.sent_bytes;
-      EXPECT_EQ(of_buckets, total(after - before)) << "step " << step;
+      EXPECT_EQ(of_buckets, (after - before).total()) << "step " << step;
       reported = after;
     }
   });
