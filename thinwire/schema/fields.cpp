@@ -39,49 +39,51 @@ const Json& Fields::take(const char* name) {
   return *found;
 }
 
-std::string Fields::text(const char* name) {
-  const Json& value = take(name);
-  if (!value.is_string()) refuse(name, kind_of(value), "a string");
-  return value.get<std::string>();
+void Fields::read(const char* name, std::string& value) {
+  const Json& found = take(name);
+  if (!found.is_string()) refuse(name, kind_of(found), "a string");
+  value = found.get<std::string>();
 }
 
-std::int64_t Fields::integer(const char* name) {
-  const Json& value = take(name);
-  const bool too_large = value.is_number_unsigned() &&
-                         value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
-  if (!value.is_number_integer() || too_large)
-    refuse(name, value.is_number() ? value.dump() : kind_of(value), "an integer");
-  return value.get<std::int64_t>();
+void Fields::read(const char* name, std::int64_t& value) {
+  const Json& found = take(name);
+  const bool too_large = found.is_number_unsigned() &&
+                         found.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  if (!found.is_number_integer() || too_large)
+    refuse(name, found.is_number() ? found.dump() : kind_of(found), "an integer");
+  value = found.get<std::int64_t>();
 }
 
-int Fields::small_integer(const char* name) {
-  const std::int64_t value = integer(name);
-  if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max())
-    refuse(name, std::to_string(value), "an integer of 32 bits");
-  return static_cast<int>(value);
+void Fields::read(const char* name, int& value) {
+  std::int64_t wide = 0;
+  read(name, wide);
+  if (wide < std::numeric_limits<int>::min() || wide > std::numeric_limits<int>::max())
+    refuse(name, std::to_string(wide), "an integer of 32 bits");
+  value = static_cast<int>(wide);
 }
 
-bool Fields::boolean(const char* name) {
-  const Json& value = take(name);
-  if (!value.is_boolean()) refuse(name, kind_of(value), "true or false");
-  return value.get<bool>();
+void Fields::read(const char* name, bool& value) {
+  const Json& found = take(name);
+  if (!found.is_boolean()) refuse(name, kind_of(found), "true or false");
+  value = found.get<bool>();
 }
 
-double Fields::number(const char* name) {
-  return number_or_null(name).value_or(std::numeric_limits<double>::quiet_NaN());
+void Fields::read(const char* name, double& value) {
+  std::optional<double> number;
+  read(name, number);
+  value = number.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
-std::optional<double> Fields::number_or_null(const char* name) {
-  const Json& value = take(name);
-  if (value.is_null()) return std::nullopt;
-  if (!value.is_number()) refuse(name, kind_of(value), "a number");
-  return value.get<double>();
+void Fields::read(const char* name, std::optional<double>& value) {
+  const Json& found = take(name);
+  if (!found.is_null() && !found.is_number()) refuse(name, kind_of(found), "a number");
+  value = found.is_null() ? std::nullopt : std::optional(found.get<double>());
 }
 
 const Json& Fields::array(const char* name) {
-  const Json& value = take(name);
-  if (!value.is_array()) refuse(name, kind_of(value), "an array");
-  return value;
+  const Json& found = take(name);
+  if (!found.is_array()) refuse(name, kind_of(found), "an array");
+  return found;
 }
 
 void Fields::finish() const {
