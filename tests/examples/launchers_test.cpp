@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -19,15 +18,9 @@
 namespace thinwire::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
 using nlohmann::json;
 
 constexpr int kSteps = 12;
-
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
 
 // Whatever started this test must not look like the launcher under test.
 Arguments with_variables(const Arguments& variables) {
@@ -52,31 +45,8 @@ class Launchers : public testing::Test {
   Launchers() { write_text(folder_ / "text", 2000); }
 
   Arguments training() const {
-    return {THINWIRE_CHAR_GPT,
-            "--text",
-            folder_ / "text",
-            "--layers",
-            "1",
-            "--width",
-            "32",
-            "--heads",
-            "2",
-            "--window",
-            "16",
-            "--micro-batch",
-            "4",
-            "--lr-warmup-steps",
-            "4",
-            "--eval-windows",
-            "20",
-            "--steps",
-            std::to_string(kSteps),
-            "--optimizer",
-            "one_bit",
-            "--freeze-step",
-            "6",
-            "--result",
-            folder_ / "result.json"};
+    return small_gpt(THINWIRE_CHAR_GPT, folder_ / "text", kSteps) +
+           Arguments{"--optimizer", "one_bit", "--freeze-step", "6", "--result", folder_ / "result.json"};
   }
 
   // What the job wrote whose processes `commands` start, all at once. Their output is added to output_.
@@ -91,8 +61,7 @@ class Launchers : public testing::Test {
       EXPECT_EQ(finished.status, 0) << finished.out << finished.err;
       output_ += finished.out + finished.err;
     }
-    std::ifstream file(result);
-    return file ? json::parse(file) : json::object();
+    return json_in(result);
   }
 
   void expect_two_ranks_that_agree(const std::vector<Arguments>& commands) {

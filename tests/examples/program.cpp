@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 
 #include "tests/examples/synthetic_data.hpp"
@@ -24,7 +25,17 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-Finished run_program(const std::vector<std::string>& command) {
+Arguments operator+(Arguments left, const Arguments& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+Arguments words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+Finished run_program(const Arguments& command) {
   const TemporaryFolder folder;
   const std::string out = folder / "out";
   const std::string err = folder / "err";
@@ -43,6 +54,16 @@ Finished run_program(const std::vector<std::string>& command) {
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_of(out), text_of(err)};
+}
+
+Arguments small_gpt(const std::string& program, const std::string& text, int steps) {
+  return Arguments{program, "--text", text, "--steps", std::to_string(steps)} +
+         words("--layers 1 --width 32 --heads 2 --window 16 --micro-batch 4 --lr-warmup-steps 4 --eval-windows 20");
+}
+
+nlohmann::json json_in(const std::string& path) {
+  std::ifstream file(path);
+  return file ? nlohmann::json::parse(file) : nlohmann::json::object();
 }
 
 }  // namespace thinwire::test

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -15,16 +14,10 @@
 namespace thinwire::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
 using nlohmann::json;
 
 const std::string kTinyShakespeare = std::string(THINWIRE_SOURCE_DIR) + "/../shared/data/tinyshakespeare.txt";
 const std::string kFashionMnist = "/usr/share/datasets/fashion-mnist";
-
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
 
 Arguments two_ranks(const Arguments& command) {
   return Arguments{THINWIRE_COMMAND, "run", "-n", "2", "--timeout", "60", "--"} + command;
@@ -35,56 +28,19 @@ json result_of(const Arguments& command) {
   const TemporaryFolder folder;
   const Finished finished = run_program(command + Arguments{"--result", folder / "result.json"});
   EXPECT_EQ(finished.status, 0) << finished.err;
-  std::ifstream file(folder / "result.json");
-  return file ? json::parse(file) : json::object();
-}
-
-Arguments small_gpt(const std::string& text, int steps) {
-  return {THINWIRE_CHAR_GPT,
-          "--text",
-          text,
-          "--layers",
-          "1",
-          "--width",
-          "32",
-          "--heads",
-          "2",
-          "--window",
-          "16",
-          "--micro-batch",
-          "4",
-          "--lr-warmup-steps",
-          "4",
-          "--eval-windows",
-          "20",
-          "--steps",
-          std::to_string(steps)};
+  return json_in(folder / "result.json");
 }
 
 Arguments small_vit(const std::string& data, int steps) {
-  return {THINWIRE_FASHION_VIT,
-          "--data",
-          data,
-          "--layers",
-          "1",
-          "--width",
-          "32",
-          "--heads",
-          "2",
-          "--micro-batch",
-          "16",
-          "--lr-warmup-steps",
-          "4",
-          "--lr",
-          "3e-3",
-          "--steps",
-          std::to_string(steps)};
+  return Arguments{THINWIRE_FASHION_VIT, "--data", data, "--steps", std::to_string(steps)} +
+         words("--layers 1 --width 32 --heads 2 --micro-batch 16 --lr-warmup-steps 4 --lr 3e-3");
 }
 
 TEST(CharGpt, LearnsAndReports) {
   const TemporaryFolder folder;
   write_text(folder / "text", 2000);
-  const json result = result_of(small_gpt(folder / "text", 60) + Arguments{"--lr", "1e-2", "--eval-every", "20"});
+  const json result =
+      result_of(small_gpt(THINWIRE_CHAR_GPT, folder / "text", 60) + Arguments{"--lr", "1e-2", "--eval-every", "20"});
   EXPECT_EQ(result["steps"], 60);
   EXPECT_LT(result["val_loss"].get<double>(), 1.0);  // a guess among its 15 characters: 2.7
   ASSERT_EQ(result["evaluations"].size(), 3);
@@ -95,10 +51,8 @@ TEST(CharGpt, LearnsAndReports) {
 TEST(CharGpt, AgreesWithPlainLibTorchOnTheJoinedBatch) {
   const TemporaryFolder folder;
   write_text(folder / "text", 2000);
-  Arguments plain = small_gpt(folder / "text", 30);
-  plain[0] = THINWIRE_CHAR_GPT_PLAIN;
-  plain.insert(plain.end(), {"--micro-batch", "8"});
-  const Arguments ours = small_gpt(folder / "text", 30);
+  const Arguments plain = small_gpt(THINWIRE_CHAR_GPT_PLAIN, folder / "text", 30) + Arguments{"--micro-batch", "8"};
+  const Arguments ours = small_gpt(THINWIRE_CHAR_GPT, folder / "text", 30);
   const double expected = result_of(plain)["val_loss"];
   EXPECT_NEAR(result_of(two_ranks(ours))["val_loss"].get<double>(), expected, 1e-3);
   EXPECT_NEAR(result_of(ours + Arguments{"--micro-batch", "8"})["val_loss"].get<double>(), expected, 1e-3);
@@ -109,7 +63,7 @@ TEST(CharGpt, ResumesToTheSameResult) {
   const TemporaryFolder folder;
   write_text(folder / "text", 2000);
   for (const char* freeze : {"5", "12"}) {
-    const Arguments run = small_gpt(folder / "text", 16) +
+    const Arguments run = small_gpt(THINWIRE_CHAR_GPT, folder / "text", 16) +
                           Arguments{"--optimizer", "one_bit", "--freeze-step", freeze, "--accumulate", "2"};
     const Arguments saved = {"--checkpoint", folder / freeze};
     const json whole = result_of(two_ranks(run));
@@ -118,7 +72,7 @@ TEST(CharGpt, ResumesToTheSameResult) {
     ASSERT_EQ(second.status, 0) << second.err;
     // A run from the start would end with the same numbers, so that only its progress tells it from one that went on.
     EXPECT_THAT(second.err, testing::AllOf(testing::HasSubstr(" 8/16"), testing::Not(testing::HasSubstr(" 1/16"))));
-    const json resumed = json::parse(std::ifstream(folder / "resumed"));
+    const json resumed = json_in(folder / "resumed");
     EXPECT_EQ(resumed["val_loss"], whole["val_loss"]) << "freeze at " << freeze;
     EXPECT_EQ(resumed["train_loss"], whole["train_loss"]);
     EXPECT_EQ(resumed["frozen_at"], whole["frozen_at"]);
@@ -129,7 +83,7 @@ TEST(CharGpt, ResumesToTheSameResult) {
 TEST(CharGpt, RefusesToResumeWithAnotherSeed) {
   const TemporaryFolder folder;
   write_text(folder / "text", 2000);
-  const Arguments run = small_gpt(folder / "text", 4) + Arguments{"--checkpoint", folder / "saved"};
+  const Arguments run = small_gpt(THINWIRE_CHAR_GPT, folder / "text", 4) + Arguments{"--checkpoint", folder / "saved"};
   result_of(run);
   const Finished finished = run_program(run + Arguments{"--resume", "--seed", "2"});
   EXPECT_EQ(finished.status, 1);
@@ -172,11 +126,11 @@ TEST(Examples, RefuseWrongArgumentsWithOneMessage) {
   const TemporaryFolder folder;
   write_text(folder / "text", 2000);
   expect_refusal({THINWIRE_CHAR_GPT}, 2, "--text");
-  expect_refusal(small_gpt(folder / "text", 4) + Arguments{"--optimizer", "adam"}, 2, "--optimizer");
-  expect_refusal(small_gpt(folder / "text", 4) + Arguments{"--resume"}, 2, "--checkpoint");
-  expect_refusal(small_gpt(folder / "text", 4) + Arguments{"--codec", "int5"}, 1, "int5");
-  expect_refusal(small_gpt(folder / "text", 4) + Arguments{"--heads", "5"}, 1, "heads");
-  expect_refusal(small_gpt(folder / "absent", 4), 1, "absent");
+  expect_refusal(small_gpt(THINWIRE_CHAR_GPT, folder / "text", 4) + Arguments{"--optimizer", "adam"}, 2, "--optimizer");
+  expect_refusal(small_gpt(THINWIRE_CHAR_GPT, folder / "text", 4) + Arguments{"--resume"}, 2, "--checkpoint");
+  expect_refusal(small_gpt(THINWIRE_CHAR_GPT, folder / "text", 4) + Arguments{"--codec", "int5"}, 1, "int5");
+  expect_refusal(small_gpt(THINWIRE_CHAR_GPT, folder / "text", 4) + Arguments{"--heads", "5"}, 1, "heads");
+  expect_refusal(small_gpt(THINWIRE_CHAR_GPT, folder / "absent", 4), 1, "absent");
   expect_refusal(small_vit(folder.path(), 4), 1, "dataset-fashion-mnist");
   expect_refusal(small_vit(folder.path(), 0), 2, "--steps");
 }
