@@ -1,5 +1,6 @@
 // one_bit: [fp32 scale][one bit per element, set where it is negative], per block.
 #include "thinwire/codec/block.hpp"
+#include "thinwire/codec/kernels_scaled.hpp"
 #include "thinwire/codec/tile.hpp"
 
 namespace thinwire::codec {
@@ -37,20 +38,24 @@ THINWIRE_INLINE void pack_signs(const float* __restrict z, std::int64_t count, s
   }
 }
 
-// Calls use(i, decoded element i), in a form that vectorises.
-template <class Use>
-THINWIRE_INLINE void unpack_signs(const std::byte* __restrict in, std::int64_t count, float scale, Use use) {
-  const std::uint32_t scale_bits = to_bits(scale);
-  std::int64_t i = 0;
-  for (; i + 32 <= count; i += 32) {
-    const std::uint32_t bits = load_little<std::uint32_t>(in + i / 8);
-    for (int j = 0; j < 32; ++j) use(i + j, from_bits(scale_bits ^ ((bits >> j) << 31)));
+struct OneBit {
+  THINWIRE_INLINE static std::int64_t code_bytes(std::int64_t count) { return (count + 7) / 8; }
+
+  // In a form that vectorises.
+  template <class Use>
+  THINWIRE_INLINE static void decode(const std::byte* __restrict in, std::int64_t count, float scale, Use use) {
+    const std::uint32_t scale_bits = to_bits(scale);
+    std::int64_t i = 0;
+    for (; i + 32 <= count; i += 32) {
+      const std::uint32_t bits = load_little<std::uint32_t>(in + i / 8);
+      for (int j = 0; j < 32; ++j) use(i + j, from_bits(scale_bits ^ ((bits >> j) << 31)));
+    }
+    for (; i < count; ++i) {
+      const std::uint32_t bits = std::to_integer<std::uint32_t>(in[i / 8]);
+      use(i, from_bits(scale_bits ^ ((bits >> (i % 8)) << 31)));
+    }
   }
-  for (; i < count; ++i) {
-    const std::uint32_t bits = std::to_integer<std::uint32_t>(in[i / 8]);
-    use(i, from_bits(scale_bits ^ ((bits >> (i % 8)) << 31)));
-  }
-}
+};
 
 THINWIRE_INLINE std::int64_t taking_part(KeepWords keep, std::int64_t count) {
   if (keep == nullptr) return count;
@@ -79,25 +84,12 @@ THINWIRE_INLINE bool encode_tile(const TileShape& shape, const float* z, KeepWor
                                  float* residual) {
   bool non_finite = false;
   for (std::int64_t at = 0; at < shape.elements; at += shape.block) {
-    const std::int64_t count = shape.elements - at < shape.block ? shape.elements - at : shape.block;
+    const std::int64_t count = block_length(shape, at);
     non_finite |= encode_block<kScale>(z + at, keep == nullptr ? nullptr : keep + at, count, out,
                                        residual == nullptr ? nullptr : residual + at);
-    out += sizeof(float) + (count + 7) / 8;
+    out += sizeof(float) + OneBit::code_bytes(count);
   }
   return non_finite;
-}
-
-template <class Use>
-THINWIRE_INLINE bool each_decoded(const TileShape& shape, const std::byte* in, Use use) {
-  bool valid = true;
-  for (std::int64_t at = 0; at < shape.elements; at += shape.block) {
-    const std::int64_t count = shape.elements - at < shape.block ? shape.elements - at : shape.block;
-    const float scale = from_bits(load_little<std::uint32_t>(in));
-    valid &= valid_scale(scale);
-    unpack_signs(in + sizeof(float), count, scale, [&](std::int64_t i, float value) { use(at + i, value); });
-    in += sizeof(float) + (count + 7) / 8;
-  }
-  return valid;
 }
 
 THINWIRE_VECTORISE bool encode(const TileShape& shape, const float* z, KeepWords keep, std::byte* out,
@@ -107,11 +99,11 @@ THINWIRE_VECTORISE bool encode(const TileShape& shape, const float* z, KeepWords
 }
 
 THINWIRE_VECTORISE bool decode(const TileShape& shape, const std::byte* in, float* __restrict values) {
-  return each_decoded(shape, in, [=](std::int64_t i, float value) { values[i] = value; });
+  return decode_tile<OneBit>(shape, in, values);
 }
 
 THINWIRE_VECTORISE bool add(const TileShape& shape, const std::byte* in, float* __restrict sum) {
-  return each_decoded(shape, in, [=](std::int64_t i, float value) { sum[i] += value; });
+  return add_tile<OneBit>(shape, in, sum);
 }
 
 }  // namespace
