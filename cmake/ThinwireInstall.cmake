@@ -53,7 +53,7 @@ if(THINWIRE_HAS_TORCH)
        comm/counters.hpp comm/group.hpp comm/process_group_world.hpp comm/progress.hpp comm/world.hpp
        train/checkpoint/checkpoint.hpp
        train/ddp/data_parallel.hpp
-       train/optim/adamw.hpp train/optim/one_bit_adam.hpp train/optim/sgd.hpp)
+       train/optim/adamw.hpp train/optim/group_options.hpp train/optim/one_bit_adam.hpp train/optim/sgd.hpp)
 endif()
 
 set(thinwire_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/thinwire")

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "thinwire/train/ddp/data_parallel.hpp"
+#include "thinwire/train/optim/group_options.hpp"
 
 namespace thinwire::train {
 
@@ -18,17 +19,7 @@ struct AdamWSettings {
   double weight_decay = 1e-2;  // decoupled
 };
 
-// What torch's learning-rate schedulers see and change, per parameter group.
-struct AdamWOptions : public torch::optim::OptimizerCloneableOptions<AdamWOptions> {
-  explicit AdamWOptions(AdamWSettings settings = {}) : settings_(settings) {}
-  double get_lr() const override { return settings_.lr; }
-  void set_lr(const double lr) override { settings_.lr = lr; }
-  const AdamWSettings& settings() const { return settings_; }
-  AdamWSettings& settings() { return settings_; }
-
- private:
-  AdamWSettings settings_;
-};
+using AdamWOptions = GroupOptions<AdamWSettings>;
 
 class AdamW : public torch::optim::Optimizer {
  public:

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "thinwire/train/ddp/data_parallel.hpp"
+#include "thinwire/train/optim/group_options.hpp"
 
 namespace thinwire::train {
 
@@ -28,16 +29,7 @@ struct OneBitAdamSettings {
   double v_floor = 0.03;              // sqrt(v) is raised to this share of its block's rms; lower: closer to the paper
 };
 
-struct OneBitAdamOptions : public torch::optim::OptimizerCloneableOptions<OneBitAdamOptions> {
-  explicit OneBitAdamOptions(OneBitAdamSettings settings = {}) : settings_(std::move(settings)) {}
-  double get_lr() const override { return settings_.lr; }
-  void set_lr(const double lr) override { settings_.lr = lr; }
-  const OneBitAdamSettings& settings() const { return settings_; }
-  OneBitAdamSettings& settings() { return settings_; }
-
- private:
-  OneBitAdamSettings settings_;
-};
+using OneBitAdamOptions = GroupOptions<OneBitAdamSettings>;
 
 // `parallel` must outlive it. While it lives, the reducer reads its momentum.
 class OneBitAdam : public torch::optim::Optimizer {

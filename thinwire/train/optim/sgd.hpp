@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "thinwire/train/ddp/data_parallel.hpp"
+#include "thinwire/train/optim/group_options.hpp"
 
 namespace thinwire::train {
 
@@ -17,16 +18,7 @@ struct SgdSettings {
   double weight_decay = 0;  // added to the gradient after the exchange, as torch does
 };
 
-struct SgdOptions : public torch::optim::OptimizerCloneableOptions<SgdOptions> {
-  explicit SgdOptions(SgdSettings settings = {}) : settings_(settings) {}
-  double get_lr() const override { return settings_.lr; }
-  void set_lr(const double lr) override { settings_.lr = lr; }
-  const SgdSettings& settings() const { return settings_; }
-  SgdSettings& settings() { return settings_; }
-
- private:
-  SgdSettings settings_;
-};
+using SgdOptions = GroupOptions<SgdSettings>;
 
 // `parallel` must outlive it.
 class Sgd : public torch::optim::Optimizer {
