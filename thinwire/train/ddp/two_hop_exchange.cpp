@@ -43,18 +43,35 @@ codec::ActiveMask mask_of(const GradientState& state, const Piece& piece) {
   return state.momentum.active.subspan(piece.offset / 64, (piece.numel + 63) / 64);
 }
 
-class Feedback final : public BucketExchange {
+// The steps that both exchanges share: what differs is how a piece is encoded, and what the end of the second hop
+// means.
+template <class Exchange>
+class TwoHopExchange : public Exchange {
  public:
-  Feedback(const ExchangeParts& parts, std::shared_ptr<const codec::Codec> codec) : pieces_(parts, std::move(codec)) {}
+  TwoHopExchange(const ExchangeParts& parts, std::shared_ptr<const codec::Codec> codec)
+      : pieces_(parts, std::move(codec)) {}
 
-  void encode_and_send(const ExchangeStep& step) override {
+  void encode_and_send(const ExchangeStep& step) final {
     report_ = {};
     const double begin = monotonic_seconds();
     pieces_.send(step, [&](const Piece& piece, std::span<std::byte> out) { return encode(step, piece, out); });
     report_.encode_s = monotonic_seconds() - begin;
   }
+  void reduce_and_send() final { report_.reduce_s = pieces_.reduce(); }
+  std::uint32_t finish() override { return pieces_.finish(); }
+  const ExchangeReport& report() const final { return report_; }
 
-  void reduce_and_send() override { report_.reduce_s = pieces_.reduce(); }
+ protected:
+  // Writes the bytes of `piece` to `out` and its pending residual. Returns flags.
+  virtual std::uint32_t encode(const ExchangeStep& step, const Piece& piece, std::span<std::byte> out) = 0;
+
+  TwoHopPieces pieces_;
+  ExchangeReport report_;
+};
+
+class Feedback final : public TwoHopExchange<BucketExchange> {
+ public:
+  using TwoHopExchange::TwoHopExchange;
 
   std::uint32_t finish() override {
     const std::uint32_t flags = pieces_.finish();
@@ -64,10 +81,8 @@ class Feedback final : public BucketExchange {
     return flags;
   }
 
-  const ExchangeReport& report() const override { return report_; }
-
  private:
-  std::uint32_t encode(const ExchangeStep& step, const Piece& piece, std::span<std::byte> out) {
+  std::uint32_t encode(const ExchangeStep& step, const Piece& piece, std::span<std::byte> out) override {
     GradientState& state = (*pieces_.parts().gradients)[piece.parameter];
     const std::span<const float> gradient = gradient_of(state, piece);
     const std::span<float> pending = pending_of(*state.worker, piece);
@@ -91,30 +106,17 @@ class Feedback final : public BucketExchange {
       }
     }
   }
-
-  TwoHopPieces pieces_;
-  ExchangeReport report_;
 };
 
-class Momentum final : public MomentumExchange {
+class Momentum final : public TwoHopExchange<MomentumExchange> {
  public:
-  Momentum(const ExchangeParts& parts, std::shared_ptr<const codec::Codec> codec) : pieces_(parts, std::move(codec)) {}
+  using TwoHopExchange::TwoHopExchange;
 
-  void encode_and_send(const ExchangeStep& step) override {
-    report_ = {};
-    const double begin = monotonic_seconds();
-    pieces_.send(step, [&](const Piece& piece, std::span<std::byte> out) { return encode(step, piece, out); });
-    report_.encode_s = monotonic_seconds() - begin;
-  }
-
-  void reduce_and_send() override { report_.reduce_s = pieces_.reduce(); }
-  std::uint32_t finish() override { return pieces_.finish(); }
-  const ExchangeReport& report() const override { return report_; }
   std::span<const std::byte> encoded(int owner, std::size_t i) const override { return pieces_.result(owner, i); }
   const codec::Codec& codec() const override { return pieces_.codec(); }
 
  private:
-  std::uint32_t encode(const ExchangeStep& step, const Piece& piece, std::span<std::byte> out) {
+  std::uint32_t encode(const ExchangeStep& step, const Piece& piece, std::span<std::byte> out) override {
     GradientState& state = (*pieces_.parts().gradients)[piece.parameter];
     const std::span<float> pending = pending_of(*state.worker, piece);
     codec::MomentumInput input{.gradient = gradient_of(state, piece),
@@ -131,9 +133,6 @@ class Momentum final : public MomentumExchange {
     state.woke = state.woke || result.woke;
     return (result.non_finite ? comm::flag::kNonFinite : 0) | (result.woke ? comm::flag::kWake : 0);
   }
-
-  TwoHopPieces pieces_;
-  ExchangeReport report_;
 };
 
 }  // namespace
