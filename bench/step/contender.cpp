@@ -24,17 +24,19 @@ ByteTransformer make_model() {
   return model;
 }
 
+torch::Tensor step_of(ByteTransformer& model, torch::optim::Optimizer& optimizer, const torch::Tensor& batch) {
+  torch::Tensor loss = loss_of(model, batch);
+  loss.backward();
+  optimizer.step();
+  optimizer.zero_grad();
+  return loss;
+}
+
 class PlainAdam : public Contender {
  public:
   PlainAdam() : model_(make_model()), optimizer_(model_->parameters(), torch::optim::AdamOptions(kLearningRate)) {}
 
-  torch::Tensor step(const torch::Tensor& batch) override {
-    torch::Tensor loss = loss_of(model_, batch);
-    loss.backward();
-    optimizer_.step();
-    optimizer_.zero_grad();
-    return loss;
-  }
+  torch::Tensor step(const torch::Tensor& batch) override { return step_of(model_, optimizer_, batch); }
   std::string stage() const override { return "dense"; }
 
  private:
@@ -49,13 +51,7 @@ class Parallel : public Contender {
   Parallel(comm::World& world, const std::string& codec, const Settings& settings)
       : model_(make_model()), parallel_(*model_, world, with_codec(codec)), optimizer_(parallel_, settings) {}
 
-  torch::Tensor step(const torch::Tensor& batch) override {
-    torch::Tensor loss = loss_of(model_, batch);
-    loss.backward();
-    optimizer_.step();
-    optimizer_.zero_grad();
-    return loss;
-  }
+  torch::Tensor step(const torch::Tensor& batch) override { return step_of(model_, optimizer_, batch); }
   std::string stage() const override { return parallel_.last_step().optimizer_stage; }
 
  private:

@@ -9,21 +9,23 @@
 namespace examples {
 namespace {
 
-std::unique_ptr<torch::optim::Optimizer> make_adamw(thinwire::DataParallel& parallel, const TrainingFlags& flags) {
-  thinwire::AdamWSettings settings;
+template <class Settings>
+Settings adam_settings(const TrainingFlags& flags) {
+  Settings settings;
   settings.lr = flags.lr;
   settings.beta1 = flags.beta1;
   settings.beta2 = flags.beta2;
   settings.weight_decay = flags.weight_decay;
+  return settings;
+}
+
+std::unique_ptr<torch::optim::Optimizer> make_adamw(thinwire::DataParallel& parallel, const TrainingFlags& flags) {
+  const auto settings = adam_settings<thinwire::AdamWSettings>(flags);
   return std::make_unique<thinwire::AdamW>(parallel, settings);
 }
 
 std::unique_ptr<torch::optim::Optimizer> make_one_bit(thinwire::DataParallel& parallel, const TrainingFlags& flags) {
-  thinwire::OneBitAdamSettings settings;
-  settings.lr = flags.lr;
-  settings.beta1 = flags.beta1;
-  settings.beta2 = flags.beta2;
-  settings.weight_decay = flags.weight_decay;
+  auto settings = adam_settings<thinwire::OneBitAdamSettings>(flags);
   settings.warmup_codec = flags.warmup_codec;
   if (!flags.codec.empty()) settings.codec = flags.codec;
   settings.freeze_step = flags.freeze_step;

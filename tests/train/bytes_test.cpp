@@ -98,7 +98,6 @@ TEST(Bytes, ReportsAddUpToWhatTheGroupsCounted) {
   on_ranks(3, [&](comm::World& world) {
     Vectors net(kUnevenShapes);
     DataParallel parallel(*net, world, {.codec = "int4", .bucket_bytes = 16384, .first_bucket_bytes = 8192});
-
     Bytes reported = counted(world);
     AdamW optimizer(parallel);
     for (int step = 0; step < 3; ++step) {

@@ -83,9 +83,7 @@ std::span<std::byte> TwoHop::sum() {
 
 void TwoHop::send_sum(std::uint32_t flags) {
   flags_ |= flags;
-  codec::write_header(
-      {.flags = flags_, .bucket = static_cast<std::uint32_t>(bucket_), .step = static_cast<std::uint32_t>(step_)},
-      span_of(sum_, 0, kHeader));
+  codec::write_header(header(), span_of(sum_, 0, kHeader));
   if (hop2_.size() == 1) return;
   pending_ = hop2_.all_gather(gathered_, sum_, {"hop 2", step_, bucket_});
 }
