@@ -147,6 +147,35 @@ TEST(EnvSettings, Slurm) {
   expect_refused(without(kSrun, "SLURM_JOB_ID"), {"MASTER_PORT"});
 }
 
+TEST(EnvSettings, SlurmsNumberOfTasksIsThatOfTheStep) {
+  const Variables step = with(without(kSrun, "SLURM_NTASKS"), {{"SLURM_STEP_NUM_TASKS", "6"}});
+  EXPECT_EQ(read(step).size, 6);
+  EXPECT_EQ(read(with(kSrun, {{"SLURM_STEP_NUM_TASKS", "6"}})).size, 6);
+  expect_refused(with(step, {{"SLURM_STEP_NUM_TASKS", "x"}}), {"SLURM_STEP_NUM_TASKS", "\"x\""});
+}
+
+// srun's pmi2 plug-in exports PMI's variables, which do not say where rank 0 is.
+TEST(EnvSettings, SlurmWithPmi2NeedsNoAddress) {
+  const Variables both = with(kSrun, {{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"PMI_JOBID", "777.3"}});
+  const EnvSettings settings = read(both);
+  EXPECT_EQ(settings.rank, 5);
+  EXPECT_EQ(settings.size, 8);
+  EXPECT_EQ(settings.local_rank, 1);
+  EXPECT_EQ(settings.host, "gpu017");
+  EXPECT_EQ(settings.port, read(kSrun).port);
+  EXPECT_EQ(settings.job_id, "777.3");
+  // Hydra inside an allocation: its ranks are not Slurm's tasks.
+  expect_refused(with(both, {{"PMI_RANK", "4"}}), {"MASTER_ADDR"});
+  expect_refused(with(both, {{"PMI_SIZE", "16"}}), {"MASTER_ADDR"});
+  EXPECT_EQ(read(with(both, {{"MPI_LOCALNRANKS", "8"}})).host, "127.0.0.1");
+}
+
+TEST(EnvSettings, AShellInAnAllocationIsAlone) {
+  const EnvSettings settings = read(without(kSrun, "SLURM_PROCID"));
+  EXPECT_EQ(settings.launcher, "none");
+  EXPECT_EQ(settings.size, 1);
+}
+
 TEST(EnvSettings, FirstHostOfASlurmList) {
   EXPECT_EQ(first_slurm_host("node"), "node");
   EXPECT_EQ(first_slurm_host("a,b"), "a");

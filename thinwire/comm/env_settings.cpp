@@ -52,7 +52,9 @@ struct Pair {
 constexpr Pair kTorch{"environment", "RANK", "WORLD_SIZE"};
 constexpr Pair kOpenMpi{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"};
 constexpr Pair kPmi{"PMI", "PMI_RANK", "PMI_SIZE"};
-constexpr Pair kSlurm{"Slurm", "SLURM_PROCID", "SLURM_NTASKS"};
+// srun's. An allocation sets its number of tasks too, but a shell in it is no task and has no SLURM_PROCID.
+constexpr Pair kSlurmStep{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
+constexpr Pair kSlurmJob{"Slurm", "SLURM_PROCID", "SLURM_NTASKS"};
 
 std::optional<EnvSettings> read_pair(const Environment& environment, const Pair& pair) {
   if (!environment(pair.rank) && !environment(pair.size)) return std::nullopt;
@@ -60,6 +62,11 @@ std::optional<EnvSettings> read_pair(const Environment& environment, const Pair&
   settings.rank = required(environment, pair.rank, 0, pair.size);
   settings.size = required(environment, pair.size, 1, pair.rank);
   return settings;
+}
+
+std::optional<EnvSettings> read_slurm(const Environment& environment) {
+  if (!environment(kSlurmStep.rank)) return std::nullopt;
+  return read_pair(environment, environment(kSlurmStep.size) ? kSlurmStep : kSlurmJob);
 }
 
 void check_agreement(const Environment& environment, const EnvSettings& chosen, const Pair& mine, const Pair& other) {
@@ -129,20 +136,8 @@ EnvSettings from_open_mpi(const Environment& environment, EnvSettings settings) 
   return settings;
 }
 
-// Hydra sets no job id; its ranks on one host are children of one proxy.
-EnvSettings from_pmi(const Environment& environment, EnvSettings settings) {
-  settings.local_rank = optional_number(environment, "MPI_LOCALRANKID", 0);
-  const auto id = environment("PMI_JOBID");
-  if (optional_number(environment, "MPI_LOCALNRANKS", 0) == settings.size)
-    use_one_host(settings, id ? *id : "parent " + std::to_string(getppid()));
-  if (id) settings.job_id = *id;
-  return settings;
-}
-
 EnvSettings from_slurm(const Environment& environment, EnvSettings settings) {
   settings.local_rank = optional_number(environment, "SLURM_LOCALID", 0);
-  if (const auto tasks = environment("SLURM_STEP_NUM_TASKS"))
-    settings.size = parse_number("SLURM_STEP_NUM_TASKS", *tasks, 1, kMaxRanks);
   for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST"})
     if (const auto list = environment(name); list && settings.host.empty()) settings.host = first_slurm_host(*list);
   if (const auto job = environment("SLURM_JOB_ID")) {
@@ -153,11 +148,25 @@ EnvSettings from_slurm(const Environment& environment, EnvSettings settings) {
   return settings;
 }
 
+// Hydra sets no job id; its ranks on one host are children of one proxy. srun --mpi=pmi2 sets PMI's variables beside
+// its own, and only its own say where rank 0 is.
+EnvSettings from_pmi(const Environment& environment, EnvSettings settings) {
+  settings.local_rank = optional_number(environment, "MPI_LOCALRANKID", 0);
+  const auto id = environment("PMI_JOBID");
+  if (optional_number(environment, "MPI_LOCALNRANKS", 0) == settings.size)
+    use_one_host(settings, id ? *id : "parent " + std::to_string(getppid()));
+  if (id) settings.job_id = *id;
+  if (!settings.host.empty()) return settings;
+  const auto slurm = read_slurm(environment);
+  const bool same = slurm && slurm->rank == settings.rank && slurm->size == settings.size;
+  return same ? from_slurm(environment, *slurm) : settings;
+}
+
 EnvSettings from_launcher(const Environment& environment) {
   if (const auto torch = read_pair(environment, kTorch)) return from_torch(environment, *torch);
   if (const auto open_mpi = read_pair(environment, kOpenMpi)) return from_open_mpi(environment, *open_mpi);
   if (const auto pmi = read_pair(environment, kPmi)) return from_pmi(environment, *pmi);
-  if (const auto slurm = read_pair(environment, kSlurm)) return from_slurm(environment, *slurm);
+  if (const auto slurm = read_slurm(environment)) return from_slurm(environment, *slurm);
   return {};
 }
 

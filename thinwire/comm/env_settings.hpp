@@ -1,9 +1,9 @@
 // Who am I, and where do the ranks meet? Read from the variables that launchers set. Torch-free.
 //
 // Order, first match wins: RANK and WORLD_SIZE (torchrun, thinwire run, Kubernetes training operator); Open MPI
-// (OMPI_COMM_WORLD_*); MPICH, Intel MPI and other PMI launchers (PMI_RANK, PMI_SIZE); Slurm (SLURM_PROCID,
-// SLURM_NTASKS); none: alone. MASTER_ADDR and MASTER_PORT win over whatever a launcher's other variables say about the
-// address.
+// (OMPI_COMM_WORLD_*); MPICH, Intel MPI and other PMI launchers (PMI_RANK, PMI_SIZE; Slurm's where srun set both and
+// they agree); Slurm (SLURM_PROCID, SLURM_STEP_NUM_TASKS or else SLURM_NTASKS); none: alone. MASTER_ADDR and
+// MASTER_PORT win over whatever a launcher's other variables say about the address.
 #pragma once
 
 #include <functional>
