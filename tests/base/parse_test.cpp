@@ -36,6 +36,7 @@ TEST(ParseRate, RefusesTheRest) {
 }
 
 TEST(ParseDuration, ReadsUnits) {
+  EXPECT_DOUBLE_EQ(parse_duration_s("50us"), 50e-6);
   EXPECT_DOUBLE_EQ(parse_duration_s("500ms"), 0.5);
   EXPECT_DOUBLE_EQ(parse_duration_s("30s"), 30);
   EXPECT_DOUBLE_EQ(parse_duration_s("30"), 30);
@@ -43,6 +44,16 @@ TEST(ParseDuration, ReadsUnits) {
   EXPECT_DOUBLE_EQ(parse_duration_s("1.5h"), 5400);
   for (const char* text : {"", "s", "0s", "-5s", "5d", "5 s", "inf"})
     EXPECT_THROW(parse_duration_s(text), Error) << text;
+}
+
+TEST(ParseLinkSpeed, ReadsARateAndPerhapsALatency) {
+  EXPECT_EQ(parse_link_speed("100Mbit").bytes_per_second, 12.5e6);
+  EXPECT_EQ(parse_link_speed("100mbit").latency_s, 0);
+  EXPECT_EQ(parse_link_speed("1gbit,0.5ms").bytes_per_second, 125e6);
+  EXPECT_DOUBLE_EQ(parse_link_speed("1gbit,0.5ms").latency_s, 0.5e-3);
+  EXPECT_EQ(parse_link_speed("none,1s").bytes_per_second, std::nullopt);
+  for (const char* text : {"", ",", ",1ms", "1gbit,", "1gbit,-1ms", "1gbit,1ms,", "1gbit, 1ms"})
+    EXPECT_THROW(parse_link_speed(text), Error) << text;
 }
 
 }  // namespace

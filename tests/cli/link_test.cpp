@@ -45,6 +45,15 @@ TEST(Link, EmulatedTellsTheRanksTheRate) {
   EXPECT_THAT(ended.out, HasSubstr("[1] 100mbit lo\n"));
 }
 
+TEST(Link, WithALatencyIsEmulated) {
+  const Link link = make_link(2, "1Gbit,0.25ms", LinkMode::kAuto);
+  EXPECT_TRUE(link.emulated);
+  EXPECT_EQ(link.description, "1 Gbit/s with 0.25 ms per message, emulated (network namespaces have no latency)");
+  EXPECT_EQ(link.variables(0), (Variables{{"THINWIRE_EMULATED_LINK", "1Gbit,0.25ms"}}));
+  EXPECT_EQ(make_link(2, "1gbit,50us", LinkMode::kEmulated).description,
+            "1 Gbit/s with 0.05 ms per message, emulated (asked for)");
+}
+
 TEST(Link, FallsBackToEmulationAndSaysWhy) {
   const Link link = make_link(2, "1gbit", LinkMode::kAuto);
   if (why_no_netlab().empty()) {

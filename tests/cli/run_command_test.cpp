@@ -192,19 +192,21 @@ TEST_P(Wrong, IsOneLineAndStatusTwo) {
   EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(Usage, Wrong,
-                         testing::Values(WrongUsage{{}, "no verb"}, WrongUsage{{"walk"}, "no such verb: walk"},
-                                         WrongUsage{{"bench"}, "bench step"},
-                                         WrongUsage{{"run", "--", "true"}, "--ranks is required"},
-                                         WrongUsage{{"run", "-n", "0", "--", "true"}, "--ranks"},
-                                         WrongUsage{{"run", "-n", "x", "--", "true"}, "x"},
-                                         WrongUsage{{"run", "-n", "2"}, "after --"},
-                                         WrongUsage{{"run", "-n", "2", "--"}, "after --"},
-                                         WrongUsage{{"run", "-n", "2", "--what", "--", "true"}, "--what"},
-                                         WrongUsage{{"run", "-n", "2", "--link", "fast", "--", "true"}, "\"fast\""},
-                                         WrongUsage{{"run", "-n", "2", "--link-mode", "x", "--", "true"}, "link-mode"},
-                                         WrongUsage{{"run", "-n", "2", "--timeout", "-1", "--", "true"}, "--timeout"},
-                                         WrongUsage{{"run", "-n", "2", "--env", "A", "--", "true"}, "NAME=VALUE"}));
+INSTANTIATE_TEST_SUITE_P(
+    Usage, Wrong,
+    testing::Values(WrongUsage{{}, "no verb"}, WrongUsage{{"walk"}, "no such verb: walk"},
+                    WrongUsage{{"bench"}, "bench step"}, WrongUsage{{"run", "--", "true"}, "--ranks is required"},
+                    WrongUsage{{"run", "-n", "0", "--", "true"}, "--ranks"},
+                    WrongUsage{{"run", "-n", "x", "--", "true"}, "x"}, WrongUsage{{"run", "-n", "2"}, "after --"},
+                    WrongUsage{{"run", "-n", "2", "--"}, "after --"},
+                    WrongUsage{{"run", "-n", "2", "--what", "--", "true"}, "--what"},
+                    WrongUsage{{"run", "-n", "2", "--link", "fast", "--", "true"}, "\"fast\""},
+                    WrongUsage{{"run", "-n", "2", "--link", "1gbit,x", "--", "true"}, "\"x\""},
+                    WrongUsage{{"run", "-n", "2", "--link", "1gbit,1ms", "--link-mode", "namespaces", "--", "true"},
+                               "a rate without a latency"},
+                    WrongUsage{{"run", "-n", "2", "--link-mode", "x", "--", "true"}, "link-mode"},
+                    WrongUsage{{"run", "-n", "2", "--timeout", "-1", "--", "true"}, "--timeout"},
+                    WrongUsage{{"run", "-n", "2", "--env", "A", "--", "true"}, "NAME=VALUE"}));
 
 class Help : public testing::TestWithParam<std::vector<std::string>> {};
 

@@ -10,6 +10,7 @@
 #include "tests/comm/group_checks.hpp"
 #include "thinwire/base/clock.hpp"
 #include "thinwire/base/error.hpp"
+#include "thinwire/base/parse.hpp"
 #include "thinwire/comm/local_group.hpp"
 
 namespace thinwire::comm {
@@ -21,9 +22,17 @@ TEST(EmulatedLink, ParsesRates) {
   EXPECT_EQ(parse_link("64kbit").bytes_per_second, 8e3);
   EXPECT_EQ(parse_link("1gbit,0.5ms").latency_s, 0.5e-3);
   EXPECT_EQ(parse_link("1gbit").latency_s, 0.0);
-  for (const char* bad :
-       {"", "mbit", "100", "100 mbit", "0mbit", "-1mbit", "1mbit,", "1mbit,5", "nanmbit", "100Mbit/s"})
+  EXPECT_DOUBLE_EQ(parse_link("none,50us").latency_s, 50e-6);
+  for (const char* bad : {"", "mbit", "100 mbit", "0mbit", "-1mbit", "1mbit,", "1mbit,x", "nanmbit", "100Mbit/s"})
     EXPECT_THROW(parse_link(bad), Error) << bad;
+}
+
+// What the command line lets through, the ranks must understand.
+TEST(EmulatedLink, ReadsRatesAsTheCommandLineDoes) {
+  for (const char* rate : {"100Mbit", "1tbit", "1mibit", "10mbps", "8000", "2.5GBIT"})
+    EXPECT_EQ(parse_link(rate).bytes_per_second, parse_rate(rate)) << rate;
+  const double unlimited_s = EmulatedLink(parse_link("none")).occupy(1'000'000'000'000, 1);
+  EXPECT_LE(unlimited_s, monotonic_seconds());
 }
 
 // Reservations follow each other without a gap, whoever makes them.

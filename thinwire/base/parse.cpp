@@ -47,6 +47,7 @@ std::optional<double> rate_unit(std::string_view unit) {
 }
 
 std::optional<double> duration_unit(std::string_view unit) {
+  if (unit == "us") return 1e-6;
   if (unit == "ms") return 1e-3;
   if (unit.empty() || unit == "s") return 1;
   if (unit == "m") return 60;
@@ -72,8 +73,15 @@ std::optional<double> parse_rate(std::string_view text) {
 double parse_duration_s(std::string_view text) {
   const std::optional<Quantity> quantity = split(text);
   const std::optional<double> unit = quantity ? duration_unit(quantity->unit) : std::nullopt;
-  if (!unit) refuse("parse_duration_s", "duration", text, "a number above 0 with ms, s, m or h (30s, 5m)");
+  if (!unit) refuse("parse_duration_s", "duration", text, "a number above 0 with us, ms, s, m or h (0.5ms, 5m)");
   return quantity->number * *unit;
+}
+
+LinkSpeed parse_link_speed(std::string_view text) {
+  const std::size_t comma = text.find(',');
+  LinkSpeed speed{.bytes_per_second = parse_rate(text.substr(0, comma))};
+  if (comma != std::string_view::npos) speed.latency_s = parse_duration_s(text.substr(comma + 1));
+  return speed;
 }
 
 }  // namespace thinwire

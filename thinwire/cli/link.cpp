@@ -1,6 +1,10 @@
 #include "thinwire/cli/link.hpp"
 
+#include <array>
+#include <cstdio>
+
 #include "thinwire/base/error.hpp"
+#include "thinwire/base/parse.hpp"
 #include "thinwire/cli/link_rate.hpp"
 
 namespace thinwire::cli {
@@ -8,8 +12,18 @@ namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
 
+// "1 Gbit/s", "1 Gbit/s with 0.2 ms per message".
+std::string readable_link(const LinkSpeed& speed) {
+  const std::string rate = readable_rate(speed.bytes_per_second.value_or(0) * 8);
+  if (speed.latency_s == 0) return rate;
+  std::array<char, 32> latency;
+  std::snprintf(latency.data(), latency.size(), "%.4g", speed.latency_s * 1e3);
+  return rate + " with " + latency.data() + " ms per message";
+}
+
 // Sets link.lab, or returns why there is none.
 std::string try_namespaces(int ranks, Link& link) {
+  if (parse_link_speed(link.rate).latency_s > 0) return "network namespaces have no latency";
   std::string why = why_no_netlab();
   if (!why.empty()) return why;
   try {
@@ -41,6 +55,12 @@ Variables Link::variables(int rank) const {
   return {};
 }
 
+void check_link(const std::string& rate, LinkMode mode) {
+  if (rate.empty() || parse_link_speed(rate).latency_s == 0 || mode != LinkMode::kNamespaces) return;
+  fail(ErrorCode::kInvalidArgument, {"cli::check_link", "link between network namespaces", "\"" + rate + "\"",
+                                     "a rate without a latency", "--link-mode emulated"});
+}
+
 Link make_link(int ranks, const std::string& rate, LinkMode mode) {
   Link link;
   link.rate = rate;
@@ -48,7 +68,8 @@ Link make_link(int ranks, const std::string& rate, LinkMode mode) {
     link.description = "loopback";
     return link;
   }
-  const std::string speed = readable_rate(link_bits_per_second(rate));
+  check_link(rate, mode);
+  const std::string speed = readable_link(parse_link_speed(rate));
   std::string why = "asked for";
   if (mode != LinkMode::kEmulated) why = try_namespaces(ranks, link);
   if (link.lab) {

@@ -15,7 +15,7 @@ enum class LinkMode { kAuto, kNamespaces, kEmulated };
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 struct Link {
-  std::string rate;             // as asked for; empty: none asked for
+  std::string rate;             // as asked for, with a latency perhaps; empty: none asked for
   bool emulated = false;        // the ranks slow themselves down (THINWIRE_EMULATED_LINK)
   std::string description;      // "1 Gbit/s, network namespaces (real TCP)", "1 Gbit/s, emulated (not root)"
   std::unique_ptr<NetLab> lab;  // set: network namespaces
@@ -28,8 +28,13 @@ struct Link {
   Variables variables(int rank) const;
 };
 
-// kAuto takes namespaces where it can and says in the description why not. An empty rate: loopback, whatever the mode.
-// Throws Error kInvalidArgument (rate), kUnavailable (kNamespaces, and this process cannot make them).
+// Throws Error kInvalidArgument: no link that parse_link_speed (base/parse.hpp) reads, or a latency with kNamespaces,
+// which have none.
+void check_link(const std::string& rate, LinkMode mode);
+
+// kAuto takes namespaces where it can and says in the description why not; for a link with a latency it emulates. An
+// empty rate: loopback, whatever the mode. Throws what check_link throws, and Error kUnavailable (kNamespaces, and this
+// process cannot make them).
 Link make_link(int ranks, const std::string& rate, LinkMode mode);
 
 }  // namespace thinwire::cli

@@ -6,8 +6,8 @@
 #include "thinwire/base/parse.hpp"
 
 namespace thinwire::cli {
-double link_bits_per_second(const std::string& rate) {
-  return parse_rate(rate).value_or(0) * 8;
+double link_bits_per_second(const std::string& link) {
+  return parse_link_speed(link).bytes_per_second.value_or(0) * 8;
 }
 
 std::string readable_rate(double bits_per_second) {

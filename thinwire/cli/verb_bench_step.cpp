@@ -9,7 +9,6 @@
 #include "thinwire/base/error.hpp"
 #include "thinwire/cli/bench_step.hpp"
 #include "thinwire/cli/bench_workers.hpp"
-#include "thinwire/cli/link_rate.hpp"
 #include "thinwire/cli/parse_arguments.hpp"
 #include "thinwire/cli/verbs.hpp"
 #include "thinwire/version.hpp"
@@ -121,7 +120,7 @@ int bench_step_verb(const Arguments& arguments) {
   if (const auto status = parse_arguments(app, arguments)) return *status;
   try {
     options.bench.contenders = chosen_contenders(options.contenders);
-    link_bits_per_second(options.bench.link);
+    check_link(options.bench.link, options.bench.link_mode);
   } catch (const Error& error) {
     return usage_error(kName, error.what());
   }

@@ -9,7 +9,6 @@
 #include "thinwire/base/error.hpp"
 #include "thinwire/base/file_descriptor.hpp"
 #include "thinwire/cli/launch.hpp"
-#include "thinwire/cli/link_rate.hpp"
 #include "thinwire/cli/parse_arguments.hpp"
 #include "thinwire/cli/verbs.hpp"
 
@@ -42,7 +41,8 @@ void declare(CLI::App& app, RunOptions& options) {
       ->check(CLI::Range(1, 1000).description(""));
   app.add_option("--link", launch.link,
                  "rate of each rank's link as tc writes it (100mbit, 1gbit), or none: real TCP\n"
-                 "between network namespaces for root, else emulated by thinwire itself")
+                 "between network namespaces for root, else emulated by thinwire itself; an\n"
+                 "emulated link may have a latency (1gbit,0.2ms)")
       ->type_name("RATE");
   app.add_option("--link-mode", launch.link_mode, "auto, namespaces or emulated (auto)")
       ->type_name("MODE")
@@ -108,7 +108,7 @@ int run_verb(const Arguments& arguments) {
     options.launch.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   try {
-    if (!options.launch.link.empty()) link_bits_per_second(options.launch.link);
+    check_link(options.launch.link, options.launch.link_mode);
   } catch (const Error& error) {
     return usage_error(kName, error.what());
   }

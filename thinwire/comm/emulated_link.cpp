@@ -1,36 +1,17 @@
 #include "thinwire/comm/emulated_link.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
+#include <limits>
 #include <thread>
 #include <utility>
 
 #include "thinwire/base/clock.hpp"
-#include "thinwire/base/error.hpp"
+#include "thinwire/base/parse.hpp"
 #include "thinwire/comm/traffic.hpp"
 
 namespace thinwire::comm {
 namespace {
-
-struct Unit {
-  const char* name;
-  double factor;
-};
-
-// A positive number followed by one of the units.
-double parse_quantity(const std::string& text, std::initializer_list<Unit> units, const std::string& whole) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string suffix(end, text.data() + text.size());
-  for (const Unit& unit : units)
-    if (error == std::errc() && value > 0 && value < 1e9 && suffix == unit.name) return value * unit.factor;
-  fail(ErrorCode::kInvalidArgument, {.place = "comm::parse_link",
-                                     .what = "rate of a link",
-                                     .got = "\"" + whole + "\"",
-                                     .want = "a number with kbit, mbit or gbit, then perhaps a latency",
-                                     .hint = "100mbit or 1gbit,0.2ms"});
-}
 
 class EmulatedWork final : public Work {
  public:
@@ -108,13 +89,10 @@ class EmulatedGroup final : public Group {
 }  // namespace
 
 LinkSettings parse_link(const std::string& text) {
-  const std::size_t comma = text.find(',');
-  LinkSettings settings{.name = text};
-  settings.bytes_per_second =
-      parse_quantity(text.substr(0, comma), {{"kbit", 125.0}, {"mbit", 125e3}, {"gbit", 125e6}}, text);
-  if (comma != std::string::npos)
-    settings.latency_s = parse_quantity(text.substr(comma + 1), {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0}}, text);
-  return settings;
+  const LinkSpeed speed = parse_link_speed(text);
+  return {.bytes_per_second = speed.bytes_per_second.value_or(std::numeric_limits<double>::infinity()),
+          .latency_s = speed.latency_s,
+          .name = text};
 }
 
 double EmulatedLink::occupy(std::int64_t bytes, int messages) {

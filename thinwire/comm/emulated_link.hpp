@@ -21,7 +21,8 @@ struct LinkSettings {
   std::string name = {};  // "100mbit": as the user wrote it
 };
 
-// "100mbit", "2.5gbit", "64kbit"; with a latency: "100mbit,0.5ms". Throws Error kInvalidArgument.
+// "100mbit", "2.5gbit", "64kbit"; with a latency: "100mbit,0.5ms". "none" is no limit. All that parse_link_speed
+// (base/parse.hpp) reads. Throws Error kInvalidArgument.
 LinkSettings parse_link(const std::string& text);
 
 // The network card of one rank. Thread safe.
