@@ -69,6 +69,7 @@ TEST(RankBody, DISABLED_TwoWorlds) {
 // The emulated link is a lower bound: 250,000 bytes both ways at 8 Mbit/s are at least 0.25 s.
 TEST(RankBody, DISABLED_EmulatedLink) {
   auto world = init_from_env();
+  EXPECT_TRUE(world->emulated());
   EXPECT_THAT(world->hop1().description(), HasSubstr("gloo + emulated link of 8mbit"));
   const double begin_s = monotonic_seconds();
   at::Tensor in = at::zeros({250'000}, at::kByte), out = at::empty({world->size(), 250'000}, at::kByte);
@@ -102,6 +103,9 @@ TEST(GlooWorld, CanBeFormedAgain) {
 }
 TEST(GlooWorld, CanBeSlowedDown) {
   expect_all_pass(2, "EmulatedLink", {{"THINWIRE_EMULATED_LINK", "8mbit"}});
+}
+TEST(GlooWorld, IsNotSlowedByALinkWithoutLimit) {
+  expect_all_pass(2, "EveryOperation", {{"THINWIRE_EMULATED_LINK", "none"}});
 }
 
 // Alone, also where a launcher says so, no network is touched.

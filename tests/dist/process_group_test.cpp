@@ -75,6 +75,19 @@ TEST(RankBody, DISABLED_TheGroupsThemselves) {
   world->hop1().barrier({.what = "barrier"})->wait();
 }
 
+// Over given groups the link is emulated as well, and said to be.
+TEST(RankBody, DISABLED_SaysThatItsLinkIsEmulated) {
+  const auto store = open_store();
+  for (const bool with_store : {true, false}) {
+    const std::string name = with_store ? "with " : "without ";
+    const Seeds one = make_seed(store, name + "one", with_store), two = make_seed(store, name + "two", with_store);
+    EXPECT_FALSE(world_from_process_groups(one, two)->emulated());
+    auto slowed = world_from_process_groups(one, two, {.link = "1gbit"});
+    EXPECT_TRUE(slowed->emulated());
+    slowed->hop1().barrier({.what = "barrier"})->wait();
+  }
+}
+
 void expect_all_pass(int size, const std::string& body) {
   const auto results =
       tests::run_world(size, {"--gtest_also_run_disabled_tests", "--gtest_filter=RankBody.DISABLED_" + body});
@@ -84,6 +97,10 @@ void expect_all_pass(int size, const std::string& body) {
 
 TEST(ProcessGroupWorld, FormsOwnGroupsOnTheStore) {
   for (const int size : {2, 3}) expect_all_pass(size, "OwnGroupsOnItsStore");
+}
+
+TEST(ProcessGroupWorld, SaysThatItsLinkIsEmulated) {
+  expect_all_pass(2, "SaysThatItsLinkIsEmulated");
 }
 
 TEST(ProcessGroupWorld, UsesTheGroupsWhenTheyHaveNoStore) {

@@ -28,7 +28,8 @@ std::unique_ptr<World> join_and_form(Rendezvous& meeting, const EnvSettings& env
                                      const OpenBoard& open) {
   const std::vector<RankCard> cards = meeting.join();
   const RankCard& own = cards[static_cast<std::size_t>(env.rank)];
-  WorldParts parts{.rank = env.rank, .size = env.size, .local_rank = env.local_rank};
+  WorldParts parts{
+      .rank = env.rank, .size = env.size, .local_rank = env.local_rank, .emulated = !settings.link.empty()};
   parts.store = meeting.hosted();
   parts.failures = std::make_shared<FailureSlot>(plain_failure_handler("comm"));
   const WatchdogSettings watched{
@@ -65,6 +66,7 @@ InitSettings read_settings(const InitSettings& settings) {
   if (const auto timeout_ms = read_timeout_ms()) result.timeout_ms = *timeout_ms;
   if (result.interface.empty()) result.interface = process_environment("GLOO_SOCKET_IFNAME").value_or("");
   if (result.link.empty()) result.link = process_environment("THINWIRE_EMULATED_LINK").value_or("");
+  if (result.link == "none") result.link.clear();
   if (!result.link.empty()) parse_link(result.link);
   if (result.timeout_ms <= 0)
     fail(ErrorCode::kInvalidArgument, {.place = "comm::InitSettings",

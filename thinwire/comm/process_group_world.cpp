@@ -55,7 +55,8 @@ std::unique_ptr<World> over_own_groups(const Seed& seed, const InitSettings& set
 // Without a store there is nothing to form groups on and nowhere to publish: the groups themselves, and plain errors.
 std::unique_ptr<World> over_given_groups(const Seed& seed, c10d::ProcessGroup& hop1, c10d::ProcessGroup& hop2,
                                          const InitSettings& settings) {
-  WorldParts parts{.rank = seed.rank, .size = seed.size, .local_rank = env_of(seed).local_rank, .emulated = false};
+  WorldParts parts{
+      .rank = seed.rank, .size = seed.size, .local_rank = env_of(seed).local_rank, .emulated = !settings.link.empty()};
   parts.hop1 = make_c10d_group(hop1, plain_failure_handler("comm"));
   parts.hop2 = make_c10d_group(hop2, plain_failure_handler("comm"));
   emulate_link(settings, parts.hop1, parts.hop2);

@@ -16,7 +16,7 @@ struct InitSettings {
   std::int64_t timeout_ms = 300'000;  // T: how long a silent peer is waited for; THINWIRE_TIMEOUT_S overrides; raise it
                                       // for checkpoints to slow disks, lower it to notice stopped hosts sooner
   std::string interface = {};         // network interface for Gloo; empty: GLOO_SOCKET_IFNAME, else found by itself
-  std::string link = {};  // "100mbit": emulate a link of that rate; empty: THINWIRE_EMULATED_LINK, else none
+  std::string link = {};  // "100mbit": emulate a link of that rate; empty: THINWIRE_EMULATED_LINK; "none": no link
 };
 
 // Two groups over the same ranks, since each hop runs strictly in bucket order and neither waits for the other.
