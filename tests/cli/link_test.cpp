@@ -45,6 +45,14 @@ TEST(Link, EmulatedTellsTheRanksTheRate) {
   EXPECT_THAT(ended.out, HasSubstr("[1] 100mbit lo\n"));
 }
 
+TEST(Link, WithoutLimitAndNamespacesIsPlainLoopback) {
+  const Link link = make_link(2, "none", LinkMode::kEmulated);
+  EXPECT_FALSE(link.emulated);
+  EXPECT_EQ(link.description, "no limit, loopback (asked for)");
+  EXPECT_TRUE(link.variables(0).empty());
+  EXPECT_TRUE(make_link(2, "none,1ms", LinkMode::kEmulated).emulated);
+}
+
 TEST(Link, WithALatencyIsEmulated) {
   const Link link = make_link(2, "1Gbit,0.25ms", LinkMode::kAuto);
   EXPECT_TRUE(link.emulated);

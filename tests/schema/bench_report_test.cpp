@@ -18,14 +18,16 @@ const char* const kDocument = R"({"link": "1gbit", "ranks": 2, "emulated": false
   {"contender": "compute", "median_s": 0.25, "min_s": 0.2, "max_s": 0.5, "exposed_s": null, "sent_bytes": 0,
    "vs_torch_ddp": 2.6, "vs_compute": 1.0},
   {"contender": "one_bit", "median_s": 0.33, "min_s": 0.32, "max_s": 0.34, "exposed_s": 0.08, "sent_bytes": 1401234,
-   "vs_torch_ddp": null, "vs_compute": 0.7575757575757576}]})";
+   "vs_torch_ddp": null, "vs_compute": 0.7575757575757576},
+  {"contender": "torch-ddp", "median_s": 0.5, "min_s": 0.5, "max_s": 0.5, "exposed_s": 0.2, "sent_bytes": null,
+   "vs_torch_ddp": 1.0, "vs_compute": 0.5}]})";
 
 TEST(BenchReport, ReadsTheDocument) {
   const BenchReport report = bench_report_from_json(kDocument);
   EXPECT_EQ(report.link, "1gbit");
   EXPECT_EQ(report.ranks, 2);
   EXPECT_FALSE(report.emulated);
-  ASSERT_EQ(report.rows.size(), 2U);
+  ASSERT_EQ(report.rows.size(), 3U);
   EXPECT_EQ(report.rows[0].contender, "compute");
   EXPECT_EQ(report.rows[0].exposed_s, std::nullopt);
   EXPECT_EQ(report.rows[0].median_s, 0.25);
@@ -34,6 +36,7 @@ TEST(BenchReport, ReadsTheDocument) {
   EXPECT_EQ(report.rows[0].vs_torch_ddp, 2.6);
   EXPECT_EQ(report.rows[1].exposed_s, 0.08);
   EXPECT_EQ(report.rows[1].sent_bytes, 1'401'234);
+  EXPECT_EQ(report.rows[2].sent_bytes, std::nullopt);
   EXPECT_EQ(report.rows[1].vs_torch_ddp, std::nullopt);
   EXPECT_EQ(report.rows[1].vs_compute, 0.7575757575757576);
 }

@@ -45,7 +45,7 @@ Cells cells_of(const BenchRow& row) {
           printed("%.4f s", row.min_s),
           printed("%.4f s", row.max_s),
           printed("%.4f s", row.exposed_s),
-          readable_bytes(static_cast<double>(row.sent_bytes)),
+          row.sent_bytes ? readable_bytes(static_cast<double>(*row.sent_bytes)) : "-",
           printed("%.2fx", row.vs_torch_ddp),
           printed("%.2fx", row.vs_compute)};
 }
@@ -114,7 +114,7 @@ std::vector<BenchRow> bench_rows(const std::vector<Samples>& measured) {
     row.max_s = *std::max_element(samples.step_s.begin(), samples.step_s.end());
     const std::optional<double>& own = contender(samples.contender).language == Language::kCpp ? cpp : python;
     if (own) row.exposed_s = std::max(0.0, row.median_s - *own);
-    row.sent_bytes = std::llround(samples.sent_bytes_per_step);
+    if (samples.sent_bytes_per_step) row.sent_bytes = std::llround(*samples.sent_bytes_per_step);
     if (ddp) row.vs_torch_ddp = *ddp / row.median_s;
     if (compute) row.vs_compute = *compute / row.median_s;
     rows.push_back(row);

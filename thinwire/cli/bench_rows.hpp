@@ -1,6 +1,7 @@
 // The arithmetic and the table of `thinwire bench step`: from measured steps to rows. Pure functions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,12 @@ const Contender& contender(const std::string& name);
 // "dense,one_bit" -> those two, in the order of the table, each once; empty: all.
 std::vector<Contender> chosen_contenders(const std::string& list);
 
-// One contender's measurement: every step's time (that of the slowest rank) and what the busiest rank sent per step.
+// One contender's measurement: every step's time (that of the slowest rank) and what the busiest rank sent per step
+// (empty where nobody could count it).
 struct Samples {
   std::string contender;
   std::vector<double> step_s;
-  double sent_bytes_per_step = 0;
+  std::optional<double> sent_bytes_per_step = 0;
 };
 
 // REQUIRES: every sample has at least one step.

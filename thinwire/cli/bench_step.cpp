@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "thinwire/base/error.hpp"
 #include "thinwire/cli/bench_workers.hpp"
@@ -26,8 +28,22 @@ constexpr Variant kComputeVariants[] = {{"compute:adamw", "thinwire::AdamW in a 
 
 struct Measurement {
   std::vector<double> step_s;  // of the slowest rank: a step of all ranks ends with it
-  double sent_bytes = 0;       // of the busiest rank, all steps together
+  // Of the busiest rank, all steps together. Not known where ranks share loopback and the program cannot count itself.
+  std::optional<double> sent_bytes = 0;
 };
+
+using Bytes = std::optional<double>;
+
+Bytes sum(Bytes a, Bytes b) {
+  return a && b ? Bytes(*a + *b) : std::nullopt;
+}
+Bytes larger(Bytes a, Bytes b) {
+  return a && b ? Bytes(std::max(*a, *b)) : std::nullopt;
+}
+Bytes sent_bytes(const Contender& one, const nlohmann::json& counted) {
+  if (!counted.is_null()) return counted.get<double>();
+  return one.communicates ? std::nullopt : Bytes(0);
+}
 
 class Bench {
  public:
@@ -136,7 +152,7 @@ class Bench {
       const Measurement measured = ask(one, name, settings_.steps_per_round);
       Measurement& all = measured_[one.name];
       all.step_s.insert(all.step_s.end(), measured.step_s.begin(), measured.step_s.end());
-      all.sent_bytes += measured.sent_bytes;
+      all.sent_bytes = sum(all.sent_bytes, measured.sent_bytes);
     }
   }
 
@@ -147,7 +163,7 @@ class Bench {
       const auto step_s = answer.at("step_s").get<std::vector<double>>();
       for (std::size_t i = 0; i < slowest.step_s.size(); ++i)
         slowest.step_s[i] = std::max(slowest.step_s[i], step_s.at(i));
-      slowest.sent_bytes = std::max(slowest.sent_bytes, answer.at("sent_bytes").get<double>());
+      slowest.sent_bytes = larger(slowest.sent_bytes, sent_bytes(one, answer.at("sent_bytes")));
       check(one, answer);
     }
     return slowest;
@@ -168,7 +184,9 @@ class Bench {
     std::vector<Samples> samples;
     for (const Contender& one : running_) {
       const Measurement& measured = measured_.at(one.name);
-      samples.push_back({one.name, measured.step_s, measured.sent_bytes / static_cast<double>(measured.step_s.size())});
+      Samples row{one.name, measured.step_s, measured.sent_bytes};
+      if (row.sent_bytes_per_step) *row.sent_bytes_per_step /= static_cast<double>(row.step_s.size());
+      samples.push_back(std::move(row));
     }
     schema::BenchReport report;
     report.link = settings_.link;

@@ -3,7 +3,7 @@
 //
 //   worker, once:       {"ready": true} and perhaps {"note": ...}  |  {"unavailable": "why"} and exit
 //   to the worker:      run CONTENDER STEPS
-//   worker, each time:  {"step_s": [...], "sent_bytes": N, "loss": x, "stage": "one_bit" | ...}
+//   worker, each time:  {"step_s": [...], "sent_bytes": N | null, "loss": x, "stage": "one_bit" | ...}
 //   end:                end of file on its standard input
 #pragma once
 

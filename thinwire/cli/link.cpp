@@ -51,7 +51,7 @@ Variables Link::variables(int rank) const {
             {"THINWIRE_LINK_INTERFACE", NetLab::kInterface},
             {"THINWIRE_LINK_NAMESPACE", lab->host(rank)},
             {"THINWIRE_SWITCH_NAMESPACE", lab->switch_namespace()}};
-  if (emulated && rate != kNoLimit) return {{"THINWIRE_EMULATED_LINK", rate}};
+  if (emulated) return {{"THINWIRE_EMULATED_LINK", rate}};
   return {};
 }
 
@@ -69,7 +69,8 @@ Link make_link(int ranks, const std::string& rate, LinkMode mode) {
     return link;
   }
   check_link(rate, mode);
-  const std::string speed = readable_link(parse_link_speed(rate));
+  const LinkSpeed asked_for = parse_link_speed(rate);
+  const std::string speed = readable_link(asked_for);
   std::string why = "asked for";
   if (mode != LinkMode::kEmulated) why = try_namespaces(ranks, link);
   if (link.lab) {
@@ -78,6 +79,10 @@ Link make_link(int ranks, const std::string& rate, LinkMode mode) {
   }
   if (mode == LinkMode::kNamespaces)
     fail(ErrorCode::kUnavailable, {"cli::make_link", "network namespaces: " + why, "", "", "--link-mode emulated"});
+  if (!asked_for.bytes_per_second && asked_for.latency_s == 0) {
+    link.description = speed + ", loopback (" + why + ")";
+    return link;
+  }
   link.emulated = true;
   link.description = speed + ", emulated (" + why + ")";
   return link;

@@ -32,9 +32,9 @@ struct Link {
 // which have none.
 void check_link(const std::string& rate, LinkMode mode);
 
-// kAuto takes namespaces where it can and says in the description why not; for a link with a latency it emulates. An
-// empty rate: loopback, whatever the mode. Throws what check_link throws, and Error kUnavailable (kNamespaces, and this
-// process cannot make them).
+// kAuto takes namespaces where it can and says in the description why not; for a link with a latency it emulates.
+// Without namespaces "none" is plain loopback, since nothing is slowed. An empty rate: loopback, whatever the mode.
+// Throws what check_link throws, and Error kUnavailable (kNamespaces, and this process cannot make them).
 Link make_link(int ranks, const std::string& rate, LinkMode mode);
 
 }  // namespace thinwire::cli

@@ -14,10 +14,10 @@ struct BenchRow {
   double median_s = 0;
   double min_s = 0;
   double max_s = 0;
-  std::optional<double> exposed_s;     // step time minus that of compute only in the same language
-  std::int64_t sent_bytes = 0;         // per step, counted at the link
-  std::optional<double> vs_torch_ddp;  // speed ratio, above 1: faster than PyTorch DDP
-  std::optional<double> vs_compute;    // speed ratio to the faster compute-only row
+  std::optional<double> exposed_s;         // step time minus that of compute only in the same language
+  std::optional<std::int64_t> sent_bytes;  // per step, counted at the link; PyTorch on plain loopback has none
+  std::optional<double> vs_torch_ddp;      // speed ratio, above 1: faster than PyTorch DDP
+  std::optional<double> vs_compute;        // speed ratio to the faster compute-only row
 };
 
 struct BenchReport {

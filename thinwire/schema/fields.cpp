@@ -80,6 +80,11 @@ void Fields::read(const char* name, std::optional<double>& value) {
   value = found.is_null() ? std::nullopt : std::optional(found.get<double>());
 }
 
+void Fields::read(const char* name, std::optional<std::int64_t>& value) {
+  value.reset();
+  if (!take(name).is_null()) read(name, value.emplace());
+}
+
 const Json& Fields::array(const char* name) {
   const Json& found = take(name);
   if (!found.is_array()) refuse(name, kind_of(found), "an array");

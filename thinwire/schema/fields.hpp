@@ -39,6 +39,7 @@ class Fields {
   void read(const char* name, bool& value);
   void read(const char* name, double& value);  // null reads as NaN
   void read(const char* name, std::optional<double>& value);
+  void read(const char* name, std::optional<std::int64_t>& value);
 
   template <class Struct>
   void read(const char* name, std::vector<Struct>& values) {
@@ -68,7 +69,8 @@ Json json_of(const Value& value) {
   return value;
 }
 
-inline Json json_of(const std::optional<double>& value) {
+template <class Value>
+Json json_of(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
