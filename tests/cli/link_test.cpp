@@ -45,6 +45,21 @@ TEST(Link, EmulatedTellsTheRanksTheRate) {
   EXPECT_THAT(ended.out, HasSubstr("[1] 100mbit lo\n"));
 }
 
+TEST(Link, AskedForReplacesTheOneOfTheEnvironment) {
+  setenv("THINWIRE_EMULATED_LINK", "1mbit", 1);
+  const auto seen_by_a_rank = [](std::vector<std::string> options) {
+    std::vector<std::string> arguments{"run", "-n", "1"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    for (const char* word : {"--", "sh", "-c", "echo link=$THINWIRE_EMULATED_LINK."}) arguments.emplace_back(word);
+    return run_thinwire(arguments).out;
+  };
+  EXPECT_THAT(seen_by_a_rank({}), HasSubstr("[0] link=1mbit.\n"));
+  EXPECT_THAT(seen_by_a_rank({"--link", "none"}), HasSubstr("[0] link=.\n"));
+  EXPECT_THAT(seen_by_a_rank({"--link", "2mbit", "--link-mode", "emulated"}), HasSubstr("[0] link=2mbit.\n"));
+  EXPECT_THAT(seen_by_a_rank({"--link", "none", "--env", "THINWIRE_EMULATED_LINK=3mbit"}), HasSubstr("link=3mbit.\n"));
+  unsetenv("THINWIRE_EMULATED_LINK");
+}
+
 TEST(Link, WithoutLimitAndNamespacesIsPlainLoopback) {
   const Link link = make_link(2, "none", LinkMode::kEmulated);
   EXPECT_FALSE(link.emulated);

@@ -69,6 +69,7 @@ std::vector<std::string> rank_environment(int rank, const Rendezvous& rendezvous
   set_torchrun_variables(rank, rendezvous, link, all);
   all.emplace("OMP_NUM_THREADS", std::to_string(std::max(1, processors() / rendezvous.ranks)));
   all.emplace("GLOO_SOCKET_IFNAME", "lo");
+  if (!link.rate.empty()) all.erase("THINWIRE_EMULATED_LINK");  // of an outer link, which would slow the ranks twice
   for (const auto& [name, value] : link.variables(rank)) all[name] = value;
   if (timeout_s > 0) {
     std::array<char, 32> text;

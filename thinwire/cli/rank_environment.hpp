@@ -15,7 +15,8 @@ struct Rendezvous {
 };
 
 // Our environment, changed by: torchrun's variables; OMP_NUM_THREADS = max(1, processors / ranks) and, over loopback,
-// GLOO_SOCKET_IFNAME=lo unless set; the link's variables; THINWIRE_TIMEOUT_S when timeout_s > 0; `extra`, which wins.
+// GLOO_SOCKET_IFNAME=lo unless set; the link's variables, and no THINWIRE_EMULATED_LINK of ours where a link is asked
+// for; THINWIRE_TIMEOUT_S when timeout_s > 0; `extra`, which wins.
 std::vector<std::string> rank_environment(int rank, const Rendezvous& rendezvous, const Link& link, double timeout_s,
                                           const Variables& extra);
 
