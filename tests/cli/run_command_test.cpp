@@ -206,6 +206,8 @@ INSTANTIATE_TEST_SUITE_P(
                                "a rate without a latency"},
                     WrongUsage{{"run", "-n", "2", "--link-mode", "x", "--", "true"}, "link-mode"},
                     WrongUsage{{"run", "-n", "2", "--timeout", "-1", "--", "true"}, "--timeout"},
+                    WrongUsage{{"run", "-n", "2", "--timeout", "0.05", "--", "true"}, "--timeout"},
+                    WrongUsage{{"run", "-n", "2", "--timeout", "2e6", "--", "true"}, "--timeout"},
                     WrongUsage{{"run", "-n", "2", "--env", "A", "--", "true"}, "NAME=VALUE"}));
 
 class Help : public testing::TestWithParam<std::vector<std::string>> {};

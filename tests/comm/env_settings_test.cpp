@@ -217,8 +217,11 @@ TEST(EnvSettings, Timeout) {
     return read_timeout_ms([text](const char*) { return std::optional<std::string>(text); });
   };
   EXPECT_EQ(timeout_of("2.5"), 2500);
+  EXPECT_EQ(timeout_of("0.1"), 100);
+  EXPECT_EQ(timeout_of("1000000"), 1'000'000'000);
   EXPECT_EQ(read_timeout_ms([](const char*) { return std::nullopt; }), std::nullopt);
-  for (const char* bad : {"0", "-3", "x", "3s", "nan", "inf", "1e9"}) EXPECT_THROW(timeout_of(bad), Error) << bad;
+  for (const char* bad : {"0", "-3", "x", "3s", "nan", "inf", "1e9", "0.09", "1000001"})
+    EXPECT_THROW(timeout_of(bad), Error) << bad;
 }
 
 }  // namespace

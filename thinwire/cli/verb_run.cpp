@@ -11,6 +11,7 @@
 #include "thinwire/cli/launch.hpp"
 #include "thinwire/cli/parse_arguments.hpp"
 #include "thinwire/cli/verbs.hpp"
+#include "thinwire/comm/env_settings.hpp"
 
 namespace thinwire::cli {
 namespace {
@@ -52,7 +53,7 @@ void declare(CLI::App& app, RunOptions& options) {
                       .description(""));
   app.add_option("--timeout", launch.timeout_s, "seconds for which a silent rank is waited for (300)")
       ->type_name("S")
-      ->check(CLI::Range(0.001, 1e7).description(""));
+      ->check(CLI::Range(comm::kMinTimeout_s, comm::kMaxTimeout_s).description(""));
   app.add_option("--log-dir", launch.log_dir, "also write each rank's output to rank<r>.log in this folder")
       ->type_name("DIR");
   app.add_option("--env", options.variables, "NAME=VALUE for the ranks; may be repeated")

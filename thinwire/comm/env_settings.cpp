@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <iomanip>
+#include <sstream>
 
 #include "thinwire/base/error.hpp"
 #include "thinwire/base/hash.hpp"
@@ -205,9 +207,10 @@ std::optional<long long> read_timeout_ms(const Environment& environment) {
   if (!text) return std::nullopt;
   char* end = nullptr;
   const double seconds = std::strtod(text->c_str(), &end);
-  if (*end != '\0' || !std::isfinite(seconds) || seconds < 0.1 || seconds > 1e6)
-    refuse("variable THINWIRE_TIMEOUT_S", "\"" + *text + "\"", "seconds from 0.1 to 1000000", "THINWIRE_TIMEOUT_S=300");
-  return std::llround(seconds * 1000);
+  if (*end == '\0' && seconds >= kMinTimeout_s && seconds <= kMaxTimeout_s) return std::llround(seconds * 1000);
+  std::ostringstream want;
+  want << "seconds from " << kMinTimeout_s << " to " << std::fixed << std::setprecision(0) << kMaxTimeout_s;
+  refuse("variable THINWIRE_TIMEOUT_S", "\"" + *text + "\"", want.str(), "THINWIRE_TIMEOUT_S=300");
 }
 
 }  // namespace thinwire::comm

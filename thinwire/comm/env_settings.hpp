@@ -36,6 +36,10 @@ EnvSettings read_env_settings(const Environment& environment = process_environme
 // "node[003-006,9],login1" -> "node003": the first host of a Slurm list.
 std::string first_slurm_host(const std::string& list);
 
+// What THINWIRE_TIMEOUT_S may say, and `thinwire run --timeout` with it.
+inline constexpr double kMinTimeout_s = 0.1;
+inline constexpr double kMaxTimeout_s = 1e6;
+
 // Seconds of THINWIRE_TIMEOUT_S in milliseconds. Throws as above.
 std::optional<long long> read_timeout_ms(const Environment& environment = process_environment);
 
