@@ -42,7 +42,7 @@ build: setup  ## the optimised programs: build/release/bin/thinwire
 	@$(NINJA) $(call BUILD,release)
 
 demo: build  ## trains a vision transformer on 2 ranks over 100 Mbit/s, dense and with 1-bit Adam
-	@bash tools/demo.sh $(if $(DATA),--data $(DATA)) $(ARGS)
+	@bash tools/demo.sh --programs $(call BUILD,release)/bin $(if $(DATA),--data $(DATA)) $(ARGS)
 
 dev: setup
 	@$(call configured,dev)
