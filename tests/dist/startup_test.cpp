@@ -187,6 +187,16 @@ TEST(StartUp, WorldSizesThatDiffer) {
     expect_error(result, AllOf(HasSubstr("ERROR mismatch"), HasSubstr("world sizes differ"), HasSubstr("4 at rank 1")));
 }
 
+TEST(StartUp, TimeoutsThatDiffer) {
+  Job job;
+  job.add(0, 3);
+  job.add(1, 3, {{"THINWIRE_TIMEOUT_S", "4.5"}});
+  job.add(2, 3);
+  for (const RankResult& result : job.run())
+    expect_error(result, AllOf(HasSubstr("ERROR mismatch"), HasSubstr("timeouts differ"),
+                               HasSubstr("4 s on ranks 0, 2 and 4.5 s on rank 1")));
+}
+
 TEST(StartUp, RankOutsideTheWorld) {
   Job job;
   job.add(0, 2);

@@ -6,8 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <random>
-#include <set>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -21,12 +19,6 @@ namespace {
 constexpr const char* kPlace = "comm::init_from_env";
 constexpr std::chrono::milliseconds kPoll(20);
 
-std::string seconds(std::int64_t milliseconds) {
-  std::ostringstream text;
-  text << static_cast<double>(milliseconds) / 1000 << " s";
-  return text.str();
-}
-
 std::string random_text() {
   std::random_device source;
   return std::to_string((std::uint64_t{source()} << 32) | source());
@@ -38,25 +30,6 @@ int next_epoch() {
   return epoch++;
 }
 
-std::string encode(const RankCard& card) {
-  return card.host + '\n' + std::to_string(card.pid) + '\n' + card.identity + '\n' + card.address + '\n' + card.nonce +
-         '\n' + card.spare_address;
-}
-
-RankCard decode(const std::string& text) {
-  std::istringstream lines(text);
-  RankCard card;
-  std::string pid;
-  std::getline(lines, card.host);
-  std::getline(lines, pid);
-  std::getline(lines, card.identity);
-  std::getline(lines, card.address);
-  std::getline(lines, card.nonce);
-  std::getline(lines, card.spare_address);
-  card.pid = std::atoll(pid.c_str());
-  return card;
-}
-
 std::string encode(const Error& error) {
   return std::to_string(static_cast<int>(error.code())) + " " + error.what();
 }
@@ -64,16 +37,6 @@ std::string encode(const Error& error) {
 Error decode_error(const std::string& text) {
   const std::size_t space = text.find(' ');
   return Error(static_cast<ErrorCode>(std::atoi(text.substr(0, space).c_str())), text.substr(space + 1));
-}
-
-std::string describe(const RankCard& card) {
-  return "host " + card.host + ", pid " + std::to_string(card.pid);
-}
-
-std::string join_numbers(const std::vector<int>& numbers) {
-  std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
-  return text;
 }
 
 std::string describe(const StoreAddress& address) {
@@ -100,7 +63,7 @@ std::unique_ptr<Store> reach_store(const StoreAddress& address, std::int64_t tim
   fail(ErrorCode::kTimeout,
        {.place = kPlace,
         .what = me + " found no store at " + describe(address) + " (MASTER_ADDR, MASTER_PORT) within " +
-                seconds(timeout_ms),
+                in_seconds(timeout_ms),
         .got = reason,
         .want = "",
         .hint = "the address of the host on which rank 0 runs, and see whether rank 0 has started"});
@@ -163,8 +126,9 @@ std::vector<RankCard> Rendezvous::join_once() {
   const RankCard card = make_card();
   claim_rank(card);
   std::vector<RankCard> cards;
-  for (const std::string& text : gather("rank", encode(card))) cards.push_back(decode(text));
-  check_hosts(cards);
+  for (const std::string& text : gather("rank", encode(card))) cards.push_back(decode_card(text));
+  check_timeouts(cards);
+  leave_loopback(cards);
   deadline_ = Deadline::in_ms(settings_.timeout_ms / 2);  // what follows is among ranks that are there
   return cards;
 }
@@ -185,7 +149,7 @@ void Rendezvous::enter_job() {
   if (held.empty())
     fail(ErrorCode::kTimeout, {.place = kPlace,
                                .what = me_ + " reached the store at " + describe(address_) + ", but within " +
-                                       seconds(settings_.timeout_ms) + " rank 0 did not arrive",
+                                       in_seconds(settings_.timeout_ms) + " rank 0 did not arrive",
                                .got = "",
                                .want = "",
                                .hint = "the log of rank 0"});
@@ -228,7 +192,8 @@ RankCard Rendezvous::make_card() const {
                 .identity = host_identity(),
                 .address = choose_address(),
                 .nonce = nonce_,
-                .spare_address = ""};
+                .spare_address = "",
+                .timeout_ms = settings_.timeout_ms};
   // Some launchers tell rank 0 that the store is at "localhost". Any address outside shows the default route.
   if (settings_.interface.empty() && is_loopback(card.address))
     if (const auto outside = address_towards("192.0.2.1"); outside && !is_loopback(*outside))
@@ -238,7 +203,7 @@ RankCard Rendezvous::make_card() const {
 
 void Rendezvous::claim_rank(const RankCard& card) {
   const std::string rank = std::to_string(settings_.env.rank);
-  const RankCard held = decode(store_->set_if_absent(prefix_ + "rank/" + rank, encode(card)));
+  const RankCard held = decode_card(store_->set_if_absent(prefix_ + "rank/" + rank, encode(card)));
   if (held.nonce == card.nonce) return;
   duplicate_ = true;
   fail(ErrorCode::kMismatch, {.place = kPlace,
@@ -277,28 +242,10 @@ std::vector<std::string> Rendezvous::gather(const std::string& key, const std::s
   fail(ErrorCode::kTimeout, {.place = kPlace,
                              .what = std::string(missing.size() == 1 ? "rank " : "ranks ") + join_numbers(missing) +
                                      " of " + std::to_string(settings_.env.size) + " did not arrive within " +
-                                     seconds(settings_.timeout_ms) + " at " + store_name(),
+                                     in_seconds(settings_.timeout_ms) + " at " + store_name(),
                              .got = "",
                              .want = "",
                              .hint = "their logs, their MASTER_ADDR and MASTER_PORT, or a longer THINWIRE_TIMEOUT_S"});
-}
-
-void Rendezvous::check_hosts(std::vector<RankCard>& cards) const {
-  std::set<std::string> hosts;
-  for (const RankCard& card : cards) hosts.insert(card.identity);
-  if (hosts.size() == 1) return;
-  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
-    RankCard& card = cards[rank];
-    if (!is_loopback(card.address)) continue;
-    if (card.spare_address.empty())
-      fail(ErrorCode::kMismatch, {.place = kPlace,
-                                  .what = "rank " + std::to_string(rank) + " (" + describe(card) +
-                                          ") listens on loopback, where ranks on other hosts cannot reach it",
-                                  .got = "address " + card.address,
-                                  .want = "an address of a network between the hosts",
-                                  .hint = "GLOO_SOCKET_IFNAME with that network's interface"});
-    card.address = card.spare_address;
-  }
 }
 
 void Rendezvous::throw_reported() {

@@ -10,19 +10,10 @@
 #include "thinwire/base/clock.hpp"
 #include "thinwire/base/error.hpp"
 #include "thinwire/comm/env_settings.hpp"
+#include "thinwire/comm/rank_card.hpp"
 #include "thinwire/comm/store.hpp"
 
 namespace thinwire::comm {
-
-// What a rank tells the others about itself.
-struct RankCard {
-  std::string host;  // name, for messages
-  std::int64_t pid = 0;
-  std::string identity;       // equal: same host (network.hpp)
-  std::string address;        // its groups listen here
-  std::string nonce;          // tells two processes that claim the same rank apart
-  std::string spare_address;  // for when `address` is loopback and there are other hosts; empty: none
-};
 
 struct RendezvousSettings {
   EnvSettings env;
@@ -40,8 +31,8 @@ class Rendezvous {
   // On a store that is there already; `prefix` is this job's alone.
   Rendezvous(const RendezvousSettings& settings, std::unique_ptr<Store> store, std::string prefix);
 
-  // Checks job, world size and rank; returns everybody's cards when all have arrived. Throws Error kTimeout (names all
-  // missing ranks), kMismatch, kUnavailable, kNotFound.
+  // Checks job, world size, rank, timeouts and addresses; returns everybody's cards when all have arrived. Throws Error
+  // kTimeout (names all missing ranks), kMismatch, kUnavailable, kNotFound.
   std::vector<RankCard> join();
 
   // Publishes `value` under `key` and waits for that of each rank. Throws Error kTimeout (names who has not published).
@@ -63,7 +54,6 @@ class Rendezvous {
   std::string choose_address() const;
   RankCard make_card() const;
   void claim_rank(const RankCard& card);
-  void check_hosts(std::vector<RankCard>& cards) const;
   void throw_reported();
   std::vector<std::string> keys(const std::string& name) const;
   void linger(ErrorCode code);

@@ -41,7 +41,8 @@ class World {
 // Reads rank, world size and address from the environment (torchrun, thinwire run, mpirun, srun; docs/cluster.md says
 // which variable wins), meets the other ranks, forms the groups. With no such variable: a world of one.
 // Throws Error: kInvalidArgument (variables that contradict each other), kTimeout (names every missing rank),
-// kMismatch (rank given twice, world sizes that differ, another job on this port), kUnavailable (file descriptors).
+// kMismatch (rank given twice, world sizes or timeouts that differ, another job on this port, loopback between hosts),
+// kUnavailable (file descriptors).
 std::unique_ptr<World> init_from_env(const InitSettings& settings = {});
 
 // n worlds whose ranks are threads of this process, for tests and for trying out. `timeout_ms` bounds every wait.
