@@ -62,5 +62,22 @@ TEST_F(FaultCut, OneOfTwoRanksKnowsByItsInterface) {
   for (const Outcome& outcome : cut(2, 1, &FaultNetwork::cut_outside)) expect_cut(outcome, 2, 1);
 }
 
+// No link is cut: rank 1 itself listens where only its own host can reach it.
+TEST_F(FaultCut, LoopbackBetweenHostsIsRefusedOnEveryRank) {
+  FaultNetwork network(3);
+  JobSettings settings{.size = 3, .timeout_s = kTimeout_s, .network = &network};
+  settings.arguments = {"barrier", "1", "-1", "mark", "0"};
+  settings.variables = {{1, {{"GLOO_SOCKET_IFNAME", "lo"}}}};
+  FaultJob job(settings);
+  EXPECT_TRUE(job.await_end({0, 1, 2}, kStart_s));
+  for (const RankResult& rank : job.finish()) {
+    EXPECT_EQ(rank.exit_status, 3) << rank.log;
+    EXPECT_NE(rank.error.find(named(1)), std::string::npos) << rank.error;
+    EXPECT_NE(rank.error.find("listens on loopback, where ranks on other hosts cannot reach it; got address 127.0.0.1"),
+              std::string::npos)
+        << rank.error;
+  }
+}
+
 }  // namespace
 }  // namespace thinwire::testing_faults

@@ -34,15 +34,17 @@ std::vector<std::string> environment_of(const JobSettings& settings, int rank, i
   std::vector<std::string> wanted;
   for (char** one = environ; *one != nullptr; ++one) wanted.emplace_back(*one);
   const bool loopback = settings.network == nullptr;
-  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
-           {"RANK", std::to_string(rank)},
-           {"LOCAL_RANK", loopback ? std::to_string(rank) : "0"},
-           {"WORLD_SIZE", std::to_string(settings.size)},
-           {"MASTER_ADDR", loopback ? "127.0.0.1" : FaultNetwork::address(0)},
-           {"MASTER_PORT", std::to_string(port)},
-           {"GLOO_SOCKET_IFNAME", loopback ? "lo" : "eth0"},
-           {"THINWIRE_TIMEOUT_S", std::to_string(settings.timeout_s)},
-           {"OMP_NUM_THREADS", "1"}}) {
+  std::map<std::string, std::string> variables{{"RANK", std::to_string(rank)},
+                                               {"LOCAL_RANK", loopback ? std::to_string(rank) : "0"},
+                                               {"WORLD_SIZE", std::to_string(settings.size)},
+                                               {"MASTER_ADDR", loopback ? "127.0.0.1" : FaultNetwork::address(0)},
+                                               {"MASTER_PORT", std::to_string(port)},
+                                               {"GLOO_SOCKET_IFNAME", loopback ? "lo" : "eth0"},
+                                               {"THINWIRE_TIMEOUT_S", std::to_string(settings.timeout_s)},
+                                               {"OMP_NUM_THREADS", "1"}};
+  if (const auto own = settings.variables.find(rank); own != settings.variables.end())
+    for (const auto& [name, value] : own->second) variables[name] = value;
+  for (const auto& [name, value] : variables) {
     std::erase_if(wanted, [&](const std::string& one) { return one.rfind(name + "=", 0) == 0; });
     wanted.push_back(name + "=" + value);
   }

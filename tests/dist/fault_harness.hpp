@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ struct JobSettings {
   std::vector<std::string> arguments = {};  // of fault_rank
   std::vector<int> absent = {};             // ranks that never start
   FaultNetwork* network = nullptr;          // null: loopback
+  // Of single ranks, in place of what the harness would give them.
+  std::map<int, std::map<std::string, std::string>> variables = {};
 };
 
 struct RankResult {
