@@ -122,6 +122,43 @@ TEST(Watchdog, AnEndWithoutFailureIsToldToThePeers) {
   EXPECT_FALSE(ranks[0].left(1));
 }
 
+TEST(Watchdog, AnEndByAnExceptionIsToldAsOne) {
+  WatchedRanks ranks(3);
+  try {
+    const std::unique_ptr<Watchdog> unwound = std::move(ranks.watchdogs[2]);
+    throw Error(ErrorCode::kIo, "[test] the disk is full");
+  } catch (const Error&) {
+  }
+  ranks.watchdogs[1].reset();
+  ranks[0].catch_up();
+  ASSERT_TRUE(ranks[0].left(2));
+  EXPECT_EQ(ranks[0].left(2)->failed, Failed::kException);
+  ASSERT_TRUE(ranks[0].left(1));
+  EXPECT_EQ(ranks[0].left(1)->failed, Failed::kNo);
+}
+
+// A world that begins and ends while something else is being unwound has ended well.
+TEST(Watchdog, AnExceptionThatWasThereBeforeDoesNotCount) {
+  WatchedRanks ranks(1);
+  struct Guard {
+    std::vector<std::string> endpoints;
+    ~Guard() {
+      const Progress progress;
+      Watchdog watchdog({1, "here", "127.0.0.1", 1'000}, progress);
+      endpoints.push_back(watchdog.endpoint());
+      watchdog.meet(endpoints);
+    }
+  };
+  try {
+    const Guard guard{{ranks[0].endpoint()}};
+    throw Error(ErrorCode::kIo, "[test] something else");
+  } catch (const Error&) {
+  }
+  ranks[0].catch_up();
+  ASSERT_TRUE(ranks[0].left(1));
+  EXPECT_EQ(ranks[0].left(1)->failed, Failed::kNo);
+}
+
 TEST(Watchdog, AnEndAfterAFailureIsNotTakenForACleanOne) {
   WatchedRanks ranks(2);
   ranks[1].mark_failed({"hop 1", 1, 0}, Failed::kClosed);

@@ -2,8 +2,8 @@
 //   fault_rank OPERATION STEPS VICTIM ACTION AT_STEP
 // OPERATION: hop1 | hop2 | dense | barrier | broadcast (the victim sends). ACTION of the victim, before its operation
 // of step AT_STEP:
-//   kill | stop | sleep:SECONDS | leave | write (to a connection whose other end has gone) | mark (nothing but the line
-//   "ready")
+//   kill | stop | sleep:SECONDS | leave | write (to a connection whose other end has gone) | throw | mark (nothing but
+//   the line "ready")
 // Prints "ready" at AT_STEP (the victim), "DONE" or "ERROR <code> <text>", then "LEFT <threads> <sockets>".
 // Exit status: 0, or 3 after an Error.
 #include <ATen/ATen.h>

@@ -105,6 +105,17 @@ TEST(Fault, ARankThatLeavesEarlyIsSaidToHaveEnded) {
   }
 }
 
+TEST(Fault, ARankThatAnExceptionEndsIsNotSaidToHaveEndedWell) {
+  const Fault fault{.victim = 2, .action = "throw"};
+  for (const Outcome& outcome : run_under_every_operation(fault, wait_for({0, 1, 2}))) {
+    expect_one_error(outcome, {.survivors = {0, 1},
+                               .phrases = {named(2), "is gone: its program has ended by an exception"},
+                               .limit_s = kTimeout_s + 3});
+    EXPECT_EQ(outcome.ranks[2].exit_status, 3);
+    EXPECT_NE(outcome.ranks[2].error.find("the disk of this rank is full"), std::string::npos);
+  }
+}
+
 // A pure C++ program dies silently of SIGPIPE otherwise, as soon as it writes to a rank that has gone.
 TEST(Fault, AWriteToARankThatHasGoneDoesNotKill) {
   const Fault fault{.size = 2, .victim = 1, .action = "write", .steps = kFaultStep + 1};

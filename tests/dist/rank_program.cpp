@@ -72,6 +72,7 @@ void meet_fault(const std::string& action) {
   if (action == "kill") ::raise(SIGKILL);
   if (action == "stop") ::raise(SIGSTOP);
   if (action == "write") write_to_nobody();
+  if (action == "throw") throw Error(ErrorCode::kIo, "[test] the disk of this rank is full");
   if (action.rfind("sleep:", 0) == 0) std::this_thread::sleep_for(std::chrono::seconds(std::atoi(action.c_str() + 6)));
 }
 

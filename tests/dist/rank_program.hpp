@@ -11,7 +11,7 @@ namespace thinwire::testing_faults {
 int run_rank(const std::function<void()>& body);
 
 // "ready" on a line of its own, then the fault: kill | stop | sleep:SECONDS | write (to a connection whose other end
-// has gone) | anything else: nothing.
+// has gone) | throw (an Error that has nothing to do with the other ranks) | anything else: nothing.
 void meet_fault(const std::string& action);
 
 }  // namespace thinwire::testing_faults

@@ -18,7 +18,7 @@ struct PeerObservation {
   bool no_route = false;           // our own kernel knows no way to it
   std::optional<RankState> state;  // what it answered (kAnswered)
   std::optional<RankState> seen;   // what it published last, from the store
-  std::optional<RankState> left;   // it has ended without a failure and said so
+  std::optional<RankState> left;   // it has ended and said so, before any operation of its own had failed
   bool beat_moved = false;         // two looks at the store, a second apart, showed different beats
 };
 

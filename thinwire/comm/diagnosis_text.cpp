@@ -45,7 +45,9 @@ std::string last_seen(const Observations& seen, int rank) {
 }
 
 std::string why_gone(const PeerObservation& peer) {
-  return peer.left ? "its program has ended without an error" : peer.detail;
+  if (!peer.left) return peer.detail;
+  return peer.left->failed == Failed::kException ? "its program has ended by an exception"
+                                                 : "its program has ended without an error";
 }
 
 // With two ranks nobody else can tell which of the two has lost its link.

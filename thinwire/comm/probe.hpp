@@ -13,8 +13,8 @@
 
 namespace thinwire::comm {
 
-// Whether an operation of a rank has failed, and how its backend saw it.
-enum class Failed : int { kNo = 0, kClosed = 1, kTimeout = 2 };
+// Whether an operation of a rank has failed, and how its backend saw it; or its program ends by an exception.
+enum class Failed : int { kNo = 0, kClosed = 1, kTimeout = 2, kException = 3 };
 
 // What a rank says about itself.
 struct RankState {
@@ -51,7 +51,8 @@ std::optional<Endpoint> parse_endpoint(std::string_view line);
 enum class RequestKind : int {
   kState = 0,   // answer: to_line(RankState)
   kSettle = 1,  // text: a diagnosis; the first one a rank hears of is the one it keeps. Answer: the one it keeps
-  kLeave = 2,   // the sender ends without an error; text: its last to_line(RankState). Answer: nothing
+  kLeave = 2,   // the sender ends, no operation of its own has failed; text: its last to_line(RankState), kException
+                // where an exception ends it. Answer: nothing
 };
 
 struct Request {

@@ -147,7 +147,7 @@ std::optional<RankState> parse_rank_state(std::string_view line) {
   s.bucket = read.number("bucket", -1, kMax32);
   s.hop = read.number("hop", 0, 2);
   s.phase = static_cast<Phase>(read.number("phase", 0, 2));
-  s.failed = static_cast<Failed>(read.number("failed", 0, 2));
+  s.failed = static_cast<Failed>(read.number("failed", 0, 3));
   s.gap_ms = read.number<std::int64_t>("gap_ms", 0, kMax64);
   s.operation = from_word(read.next("operation"));
   std::replace(s.operation.begin(), s.operation.end(), '_', ' ');

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -118,6 +119,7 @@ struct Watchdog::Impl {
   }
 
   const WatchdogSettings settings;
+  const int exceptions_before = std::uncaught_exceptions();  // under way when the watchdog was made
   const Progress& progress;
   std::vector<Endpoint> peers;  // written by meet only
   // Shared with the line's thread, which may outlive this. Once the job has failed its store may be gone as well, and
@@ -145,8 +147,9 @@ Watchdog::Watchdog(const WatchdogSettings& settings, const Progress& progress)
     : impl_(std::make_unique<Impl>(settings, progress)) {}
 
 Watchdog::~Watchdog() {
-  const RankState last = impl_->state();
+  RankState last = impl_->state();
   if (last.failed != Failed::kNo) return;
+  if (std::uncaught_exceptions() > impl_->exceptions_before) last.failed = Failed::kException;
   try {
     ask(impl_->peers, {RequestKind::kLeave, impl_->settings.rank, to_line(last)}, kFarewell_ms);
   } catch (const Error&) {

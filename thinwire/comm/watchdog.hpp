@@ -34,8 +34,8 @@ class Watchdog {
   // Listens and beats from here on. `progress` must outlive the watchdog.
   // Throws Error kUnavailable (no socket), kInvalidArgument (address).
   Watchdog(const WatchdogSettings& settings, const Progress& progress);
-  // Returns within 1 s, also with a store that hangs. Tells the peers that this rank has ended, unless an operation of
-  // its own has failed.
+  // Returns within 1 s, also with a store that hangs. Tells the peers that this rank has ended, and whether an
+  // exception ends it, unless an operation of its own has failed.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -68,7 +68,7 @@ class Watchdog {
   std::string settle(const std::string& diagnosis);
   std::optional<std::string> settled() const;
 
-  // The last state of a peer that has ended without an error, if it said so.
+  // The last state of a peer that has ended before an operation of its own had failed, if it said so.
   std::optional<RankState> left(int peer) const;
 
   // Waits until everything that had arrived at the listener before this call has been answered, 0.5 s at most.
