@@ -7,7 +7,8 @@ namespace thinwire::comm {
 // installed stays.
 void ignore_broken_pipes();
 
-// Makes room for `groups` groups of `ranks` ranks: raises the soft limit of open files when needed.
+// Makes room for `groups` groups of `ranks` ranks beside the descriptors that are open now: raises the soft limit of
+// open files when needed.
 // Throws Error kUnavailable when the hard limit is too low: Gloo would crash the store's host while forming.
 void reserve_descriptors(int groups, int ranks);
 
