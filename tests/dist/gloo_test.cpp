@@ -3,9 +3,16 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/comm/group_checks.hpp"
 #include "tests/dist/process_ranks.hpp"
@@ -77,6 +84,56 @@ TEST(RankBody, DISABLED_EmulatedLink) {
   EXPECT_GE(monotonic_seconds() - begin_s, 0.25 * (world->size() - 1));
 }
 
+// Connections that this process opens to an address on which no rank listens, as fast as it can.
+class Stranger {
+ public:
+  ~Stranger() {
+    for (const int descriptor : descriptors_) close(descriptor);
+  }
+  bool connect_once() {
+    sockaddr_in there{};
+    there.sin_family = AF_INET;
+    there.sin_addr.s_addr = htonl(0x7f000002);  // 127.0.0.2
+    socklen_t size = sizeof there;
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+    descriptors_.insert(descriptors_.end(), {listener, client});
+    if (bind(listener, reinterpret_cast<sockaddr*>(&there), size) != 0 || listen(listener, 1) != 0) return false;
+    if (getsockname(listener, reinterpret_cast<sockaddr*>(&there), &size) != 0) return false;
+    return connect(client, reinterpret_cast<sockaddr*>(&there), size) == 0;
+  }
+  // How many have been shut down.
+  int ended() const {
+    int count = 0;
+    for (std::size_t i = 1; i < descriptors_.size(); i += 2) {
+      char byte = 0;
+      if (recv(descriptors_[i], &byte, 1, MSG_DONTWAIT) == 0) ++count;
+    }
+    return count;
+  }
+
+ private:
+  std::vector<int> descriptors_;  // listener, client, listener, client ...
+};
+
+// A group that fails shuts its own connections down, not those which others have opened while it formed.
+TEST(RankBody, DISABLED_StrangersSurvive) {
+  Stranger stranger;
+  std::atomic<bool> formed{false};
+  std::thread thread([&] {
+    for (int i = 0; i < 400 && !formed; ++i) {
+      EXPECT_TRUE(stranger.connect_once());
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  auto world = init_from_env();
+  formed = true;
+  thread.join();
+  world->hop1().barrier({.what = "barrier"})->wait();
+  world->hop1().shutdown();
+  world->hop2().shutdown();
+  EXPECT_EQ(stranger.ended(), 0);
+}
+
 void expect_all_pass(int size, const std::string& body, const std::map<std::string, std::string>& more = {}) {
   const auto results = tests::run_world(
       size, {"--gtest_also_run_disabled_tests", "--gtest_filter=RankBody.DISABLED_" + body}, 60'000, more);
@@ -103,6 +160,9 @@ TEST(GlooWorld, CanBeFormedAgain) {
 }
 TEST(GlooWorld, CanBeSlowedDown) {
   expect_all_pass(2, "EmulatedLink", {{"THINWIRE_EMULATED_LINK", "8mbit"}});
+}
+TEST(GlooWorld, LeavesTheConnectionsOfOthersAlone) {
+  expect_all_pass(2, "StrangersSurvive");
 }
 TEST(GlooWorld, IsNotSlowedByALinkWithoutLimit) {
   expect_all_pass(2, "EveryOperation", {{"THINWIRE_EMULATED_LINK", "none"}});

@@ -10,6 +10,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -256,6 +257,19 @@ class C10dGroup final : public Group {
   Counters counters_;
 };
 
+// The connections among `opened` that lead to a rank. Where fewer do than a group has (something between the hosts
+// translates addresses) all of them: better a stranger's connection that ends with the group than waits that nobody can
+// end.
+std::vector<ConnectedSocket> sockets_of_group(const std::vector<ConnectedSocket>& opened,
+                                              const GlooSettings& settings) {
+  std::set<std::string> ranks;
+  for (const std::string& address : settings.addresses) ranks.insert(address.substr(0, address.find('%')));
+  std::vector<ConnectedSocket> ours;
+  for (const ConnectedSocket& socket : opened)
+    if (ranks.contains(socket.peer_address)) ours.push_back(socket);
+  return ours.size() + 1 < static_cast<std::size_t>(settings.size) ? opened : ours;
+}
+
 [[noreturn]] void fail_to_form(const GlooSettings& settings, std::int64_t limit_ms, const std::string& text) {
   fail(ErrorCode::kPeerFailure, {.place = "comm::make_gloo_group",
                                  .what = "rank " + std::to_string(settings.rank) + " of " +
@@ -288,7 +302,8 @@ std::unique_ptr<Group> make_gloo_group(Store& store, const GlooSettings& setting
   } catch (const std::exception& error) {
     fail_to_form(settings, form_ms, error.what());
   }
-  return std::make_unique<C10dGroup>(std::move(gloo), connected_since(before), std::move(on_failure));
+  return std::make_unique<C10dGroup>(std::move(gloo), sockets_of_group(connected_since(before), settings),
+                                     std::move(on_failure));
 }
 
 namespace {

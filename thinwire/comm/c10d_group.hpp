@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "thinwire/comm/failure.hpp"
 #include "thinwire/comm/group.hpp"
@@ -28,13 +29,14 @@ std::unique_ptr<Group> make_c10d_group(c10d::Backend& backend, FailureHandler on
 struct GlooSettings {
   int rank = 0;
   int size = 1;
-  std::int64_t timeout_ms = 300'000;  // T; the group is formed within T/5, at least 2 s
-  std::string address = "127.0.0.1";  // own address to listen on
-  std::string prefix = {};            // of the keys in the store; a new one for each group
+  std::int64_t timeout_ms = 300'000;        // T; the group is formed within T/5, at least 2 s
+  std::string address = "127.0.0.1";        // own address to listen on
+  std::string prefix = {};                  // of the keys in the store; a new one for each group
+  std::vector<std::string> addresses = {};  // on which the ranks listen, own one included; empty: not known
 };
 
-// REQUIRES: all ranks have arrived and call. No other thread of this process opens connections meanwhile (they would be
-// taken for the group's). Throws Error kPeerFailure or kTimeout.
+// REQUIRES: all ranks have arrived and call. No other thread of this process opens connections to `addresses` meanwhile
+// (they would be taken for the group's, and shut down with it). Throws Error kPeerFailure or kTimeout.
 std::unique_ptr<Group> make_gloo_group(Store& store, const GlooSettings& settings, FailureHandler on_failure);
 
 // What a ProcessGroup that somebody hands over offers to groups of our own.

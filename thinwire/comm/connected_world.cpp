@@ -12,13 +12,14 @@
 namespace thinwire::comm {
 namespace {
 
-std::unique_ptr<Group> form_group(Rendezvous& meeting, const RankCard& own, const WorldParts& parts,
+std::unique_ptr<Group> form_group(Rendezvous& meeting, const std::vector<RankCard>& cards, const WorldParts& parts,
                                   const InitSettings& settings, const char* name) {
-  const GlooSettings gloo{.rank = parts.rank,
-                          .size = parts.size,
-                          .timeout_ms = settings.timeout_ms,
-                          .address = own.address,
-                          .prefix = meeting.prefix() + name};
+  GlooSettings gloo{.rank = parts.rank,
+                    .size = parts.size,
+                    .timeout_ms = settings.timeout_ms,
+                    .address = cards[static_cast<std::size_t>(parts.rank)].address,
+                    .prefix = meeting.prefix() + name};
+  for (const RankCard& card : cards) gloo.addresses.push_back(card.address);
   return make_gloo_group(meeting.store(), gloo, [slot = parts.failures](const OpTag& tag, const std::string& text) {
     return slot->call(tag, text);
   });
@@ -36,8 +37,8 @@ std::unique_ptr<World> join_and_form(Rendezvous& meeting, const EnvSettings& env
       .rank = env.rank, .host = own.host, .address = own.address, .timeout_ms = settings.timeout_ms};
   parts.watchdog = std::make_shared<Watchdog>(watched, *parts.progress);
   const std::vector<std::string> endpoints = meeting.gather("endpoint", parts.watchdog->endpoint());
-  parts.hop1 = form_group(meeting, own, parts, settings, "hop1");
-  parts.hop2 = form_group(meeting, own, parts, settings, "hop2");
+  parts.hop1 = form_group(meeting, cards, parts, settings, "hop1");
+  parts.hop2 = form_group(meeting, cards, parts, settings, "hop2");
   meeting.gather("formed", "1");
   parts.watchdog->meet(endpoints, [open, prefix = meeting.prefix() + "watchdog/"] { return open(prefix); });
   emulate_link(settings, parts.hop1, parts.hop2);

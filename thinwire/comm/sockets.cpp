@@ -1,5 +1,6 @@
 #include "thinwire/comm/sockets.hpp"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +20,15 @@ int port_of(const sockaddr_storage& address) {
   return 0;
 }
 
+std::string address_of(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET)
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
+  if (address.ss_family == AF_INET6)
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof text);
+  return text;
+}
+
 std::optional<ConnectedSocket> connected(int descriptor) {
   struct stat status {};
   if (fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) return std::nullopt;
@@ -27,7 +37,7 @@ std::optional<ConnectedSocket> connected(int descriptor) {
   if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return std::nullopt;
   if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&local), &local_size) != 0) return std::nullopt;
   if (port_of(peer) == 0) return std::nullopt;
-  return ConnectedSocket{descriptor, status.st_ino, port_of(local), port_of(peer)};
+  return ConnectedSocket{descriptor, status.st_ino, port_of(local), port_of(peer), address_of(peer)};
 }
 
 }  // namespace

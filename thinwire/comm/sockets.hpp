@@ -16,6 +16,7 @@ struct ConnectedSocket {
   ino_t inode;
   int local_port;
   int peer_port;
+  std::string peer_address;  // numeric, without the scope of IPv6
 };
 
 // Open descriptors of this process.

@@ -40,6 +40,8 @@ class World {
 
 // Reads rank, world size and address from the environment (torchrun, thinwire run, mpirun, srun; docs/cluster.md says
 // which variable wins), meets the other ranks, forms the groups. With no such variable: a world of one.
+// REQUIRES: until it returns no other thread opens connections to hosts of the job. They cannot be told from those of
+// the groups, which are shut down when a rank fails.
 // Throws Error: kInvalidArgument (variables that contradict each other), kTimeout (names every missing rank),
 // kMismatch (rank given twice, world sizes or timeouts that differ, another job on this port, loopback between hosts),
 // kUnavailable (file descriptors).
