@@ -75,6 +75,27 @@ TEST(RankBody, DISABLED_TheGroupsThemselves) {
   world->hop1().barrier({.what = "barrier"})->wait();
 }
 
+// Nothing in the backend itself refuses them: the other rank does not come, and the wait would last for 20 s.
+TEST(RankBody, DISABLED_RefusesCallsAfterAShutdown) {
+  const auto store = open_store();
+  auto world = world_from_process_groups(make_seed(store, "one", false), make_seed(store, "two", false));
+  world->hop1().barrier({.what = "barrier"})->wait();
+  if (world->rank() == 0) {
+    world->hop1().shutdown();
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      try {
+        world->hop1().barrier({.what = "barrier", .step = 7})->wait();
+        ADD_FAILURE() << "accepted a call after shutdown()";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kPeerFailure);
+        EXPECT_THAT(error.what(), HasSubstr("barrier in step 7"));
+        EXPECT_THAT(error.what(), HasSubstr("this group was shut down before"));
+      }
+    }
+  }
+  world->hop2().barrier({.what = "barrier"})->wait();
+}
+
 // Over given groups the link is emulated as well, and said to be.
 TEST(RankBody, DISABLED_SaysThatItsLinkIsEmulated) {
   const auto store = open_store();
@@ -97,6 +118,10 @@ void expect_all_pass(int size, const std::string& body) {
 
 TEST(ProcessGroupWorld, FormsOwnGroupsOnTheStore) {
   for (const int size : {2, 3}) expect_all_pass(size, "OwnGroupsOnItsStore");
+}
+
+TEST(ProcessGroupWorld, RefusesCallsAfterAShutdown) {
+  expect_all_pass(2, "RefusesCallsAfterAShutdown");
 }
 
 TEST(ProcessGroupWorld, SaysThatItsLinkIsEmulated) {

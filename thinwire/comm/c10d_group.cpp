@@ -63,9 +63,13 @@ class Health {
  public:
   explicit Health(FailureHandler on_failure) : on_failure_(std::move(on_failure)) {}
 
-  void throw_if_dead() const {
-    const std::lock_guard lock(mutex_);
-    if (verdict_) throw *verdict_;
+  // Before every operation. After shut_down the handler is asked, which may know why.
+  void throw_if_dead(const OpTag& tag) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (verdict_) throw *verdict_;
+    }
+    if (shut_down) fail(tag, "this group was shut down before");
   }
 
   [[noreturn]] void fail(const OpTag& tag, const std::string& text) {
@@ -83,6 +87,7 @@ class Health {
   }
 
   std::atomic<int> unfinished{0};  // operations that nobody has waited for to the end
+  std::atomic<bool> shut_down{false};
 
  private:
   Error ask_handler(const OpTag& tag, const std::string& text) noexcept {
@@ -225,7 +230,10 @@ class C10dGroup final : public Group {
     return start(tag, {}, [&](Tensors&) { return backend_->barrier(); });
   }
 
-  void shutdown() noexcept override { shutdown_sockets(sockets_); }
+  void shutdown() noexcept override {
+    health_->shut_down = true;
+    shutdown_sockets(sockets_);
+  }
 
   const Counters& counters() const override { return counters_; }
   std::string description() const override { return backend_->getBackendName(); }
@@ -235,7 +243,7 @@ class C10dGroup final : public Group {
 
   template <typename Call>
   Handle start(const OpTag& tag, Tensors tensors, Call call) {
-    health_->throw_if_dead();
+    health_->throw_if_dead(tag);
     for (at::Tensor& tensor : tensors)
       tensor = tensor.detach().view(-1);  // backends insist on shapes; we count elements
     NativeWork work;

@@ -59,7 +59,8 @@ class Group {
   virtual Handle recv(at::Tensor tensor, int from, const OpTag& tag) = 0;
   virtual Handle barrier(const OpTag& tag) = 0;
 
-  // Makes every wait on this group, here and on the other ranks, end now with an error. Never throws; idempotent.
+  // Makes every wait on this group, here and on the other ranks, end now with an error, and every later call fail at
+  // once. Never throws; idempotent. (A backend that was handed over cannot end waits: c10d_group.hpp.)
   virtual void shutdown() noexcept = 0;
 
   // Bytes this rank has handed to the network so far, payload only (thread safe).
