@@ -87,6 +87,19 @@ TEST_F(File, MissingFolderAndMissingFileAreNamed) {
   refusal(ErrorCode::kIo, [&] { read_file(folder.string()); });
 }
 
+TEST_F(File, WhatCannotBeWrittenIsFoundBefore) {
+  write_file_atomically(path("f"), "old");
+  fs::create_directory(path("d"));
+  check_writable(path("f"));
+  check_writable(path("new"));
+  EXPECT_EQ(read_text_file(path("f")), "old");
+  EXPECT_EQ(names().size(), 2u);
+  for (const char* name : {"no/f", "d"}) {
+    const std::string said = refusal(ErrorCode::kIo, [&] { check_writable(path(name)); });
+    EXPECT_NE(said.find(path(name)), std::string::npos) << said;
+  }
+}
+
 TEST_F(File, OfSeveralWritersOneWins) {
   std::vector<std::thread> writers;
   for (char c : {'a', 'b', 'c'})

@@ -147,6 +147,13 @@ TEST_F(BenchStep, RefusesARowThatDoesNotMeasureWhatItSays) {
   EXPECT_THROW(run("dense"), Error);
 }
 
+TEST(BenchStepCommand, ChecksBeforeItMeasuresThatItsResultCanBeWritten) {
+  const Ended ended = run_thinwire({"bench", "step", "--link", "none", "--json", "/proc/no-such-folder/step.json"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_EQ(ended.out, "");
+  EXPECT_THAT(ended.err, HasSubstr("/proc/no-such-folder/step.json"));
+}
+
 TEST(BenchStepCommand, RefusesAnUnknownContender) {
   const Ended ended = run_thinwire({"bench", "step", "--contenders", "dense,ddp"});
   EXPECT_EQ(ended.status, 2);

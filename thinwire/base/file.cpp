@@ -77,6 +77,17 @@ void write_file_atomically(const std::string& path, std::string_view text) {
   write_file_atomically(path, FileChunks(&chunk, 1));
 }
 
+void check_writable(const std::string& path) {
+  const std::string name = temporary_name(path);
+  const FileDescriptor descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!descriptor.valid()) fail_with_errno(ErrorCode::kIo, kWrite, "create", name);
+  const TemporaryFile temporary(name);
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return;
+  errno = EISDIR;
+  fail_with_errno(ErrorCode::kIo, kWrite, "write", path);
+}
+
 std::string read_text_file(const std::string& path) {
   const FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor.valid()) {

@@ -18,6 +18,10 @@ using FileChunks = std::span<const std::span<const std::byte>>;
 void write_file_atomically(const std::string& path, FileChunks chunks);
 void write_file_atomically(const std::string& path, std::string_view text);
 
+// Throws Error kIo where write_file_atomically surely would: before hours of work whose result is to be written there.
+// Changes nothing at `path`.
+void check_writable(const std::string& path);
+
 // Throws Error kNotFound when there is no such file, kIo when it cannot be read.
 std::vector<std::byte> read_file(const std::string& path);
 std::string read_text_file(const std::string& path);

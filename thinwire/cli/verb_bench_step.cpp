@@ -7,6 +7,7 @@
 
 #include "thinwire/base/clock.hpp"
 #include "thinwire/base/error.hpp"
+#include "thinwire/base/file.hpp"
 #include "thinwire/cli/bench_step.hpp"
 #include "thinwire/cli/bench_workers.hpp"
 #include "thinwire/cli/parse_arguments.hpp"
@@ -97,6 +98,7 @@ class ProgressLine {
 };
 
 int measure(BenchOptions& options) {
+  if (!options.json.empty()) check_writable(options.json);
   ProgressLine line;
   options.bench.on_progress = [&](const std::string& text) { line.show(text); };
   options.bench.on_notice = [&](const std::string& text) {
