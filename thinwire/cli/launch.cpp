@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "thinwire/base/clock.hpp"
+#include "thinwire/base/env.hpp"
 #include "thinwire/base/error.hpp"
 #include "thinwire/cli/launch_scope.hpp"
 #include "thinwire/cli/line_splitter.hpp"
@@ -46,8 +47,7 @@ std::string seconds(double s) {
 
 double group_timeout_s(const LaunchSettings& settings) {
   if (settings.timeout_s > 0) return settings.timeout_s;
-  std::string text;
-  if (const char* value = std::getenv("THINWIRE_TIMEOUT_S")) text = value;
+  std::string text = env_text("THINWIRE_TIMEOUT_S").value_or("");
   for (const auto& [name, value] : settings.environment)
     if (name == "THINWIRE_TIMEOUT_S") text = value;
   const double timeout_s = std::strtod(text.c_str(), nullptr);

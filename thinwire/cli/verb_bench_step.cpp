@@ -1,11 +1,11 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 
 #include "thinwire/base/clock.hpp"
+#include "thinwire/base/env.hpp"
 #include "thinwire/base/error.hpp"
 #include "thinwire/base/file.hpp"
 #include "thinwire/cli/bench_step.hpp"
@@ -66,8 +66,7 @@ void find_programs(BenchSettings& bench) {
   bench.cpp_program = folder / "thinwire-bench-step";
   bench.python_program = (folder / "../share/thinwire/bench_step_torch.py").lexically_normal();
   if (!bench.python.empty()) return;
-  const char* chosen = std::getenv("THINWIRE_PYTHON");
-  bench.python = chosen != nullptr && *chosen != 0 ? chosen : kPython;
+  bench.python = env_text("THINWIRE_PYTHON").value_or(kPython);
   if (bench.python.empty()) bench.python = "python3";
 }
 

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "thinwire/cli/verbs.hpp"
+#include "thinwire/comm/no_mpi.hpp"
 #include "thinwire/version.hpp"
 
 namespace thinwire::cli {
@@ -13,7 +14,8 @@ std::string version_text() {
   text += torch ? "training half  yes (Gloo)\n" : "training half  no: needs torch\n";
   text += "planning half  yes\n";
   text += "CUDA           no: this version has no CUDA kernels\n";
-  text += "MPI            no: this version has no MPI group; under mpirun the ranks talk over Gloo\n";
+  const std::string no_mpi = comm::mpi_absent_reason();
+  text += "MPI            " + (no_mpi.empty() ? "yes" : "no: " + no_mpi) + "\n";
   text += "Python         no: this version has no Python package\n";
   return text;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "thinwire/base/env.hpp"
 #include "thinwire/comm/assembled_world.hpp"
 #include "thinwire/comm/c10d_group.hpp"
 #include "thinwire/comm/diagnosis_handler.hpp"
@@ -65,8 +66,8 @@ std::unique_ptr<World> connect_world(Rendezvous& meeting, const EnvSettings& env
 InitSettings read_settings(const InitSettings& settings) {
   InitSettings result = settings;
   if (const auto timeout_ms = read_timeout_ms()) result.timeout_ms = *timeout_ms;
-  if (result.interface.empty()) result.interface = process_environment("GLOO_SOCKET_IFNAME").value_or("");
-  if (result.link.empty()) result.link = process_environment("THINWIRE_EMULATED_LINK").value_or("");
+  if (result.interface.empty()) result.interface = env_text("GLOO_SOCKET_IFNAME").value_or("");
+  if (result.link.empty()) result.link = env_text("THINWIRE_EMULATED_LINK").value_or("");
   if (result.link == "none") result.link.clear();
   if (!result.link.empty()) parse_link(result.link);
   if (result.timeout_ms <= 0)

@@ -174,12 +174,6 @@ EnvSettings from_launcher(const Environment& environment) {
 
 }  // namespace
 
-std::optional<std::string> process_environment(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
 EnvSettings read_env_settings(const Environment& environment) {
   EnvSettings settings = from_launcher(environment);
   if (settings.launcher == "none") return settings;

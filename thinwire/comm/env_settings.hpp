@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "thinwire/base/env.hpp"
+
 namespace thinwire::comm {
 
 struct EnvSettings {
@@ -26,12 +28,9 @@ struct EnvSettings {
 
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-// getenv; an empty variable counts as absent.
-std::optional<std::string> process_environment(const char* name);
-
 // Throws Error kInvalidArgument that names the variable: missing, not a number, out of range, or two launchers that
 // contradict each other. `rank >= size` is left to the meeting of the ranks, which can tell the others.
-EnvSettings read_env_settings(const Environment& environment = process_environment);
+EnvSettings read_env_settings(const Environment& environment = env_text);
 
 // "node[003-006,9],login1" -> "node003": the first host of a Slurm list.
 std::string first_slurm_host(const std::string& list);
@@ -41,6 +40,6 @@ inline constexpr double kMinTimeout_s = 0.1;
 inline constexpr double kMaxTimeout_s = 1e6;
 
 // Seconds of THINWIRE_TIMEOUT_S in milliseconds. Throws as above.
-std::optional<long long> read_timeout_ms(const Environment& environment = process_environment);
+std::optional<long long> read_timeout_ms(const Environment& environment = env_text);
 
 }  // namespace thinwire::comm

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "thinwire/base/env.hpp"
 #include "thinwire/comm/assembled_world.hpp"
 #include "thinwire/comm/c10d_group.hpp"
 #include "thinwire/comm/c10d_group.native.hpp"
@@ -28,8 +29,8 @@ void check_seeds(const Seed& one, const Seed& two) {
 
 EnvSettings env_of(const Seed& seed) {
   EnvSettings env{.launcher = "process group", .rank = seed.rank, .size = seed.size};
-  env.host = process_environment("MASTER_ADDR").value_or("127.0.0.1");
-  if (const auto local = process_environment("LOCAL_RANK")) env.local_rank = std::atoi(local->c_str());
+  env.host = env_text("MASTER_ADDR").value_or("127.0.0.1");
+  if (const auto local = env_text("LOCAL_RANK")) env.local_rank = std::atoi(local->c_str());
   return env;
 }
 
