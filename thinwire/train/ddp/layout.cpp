@@ -109,13 +109,6 @@ std::uint64_t layout_hash(const Layout& layout) {
   return hash_bytes(std::as_bytes(std::span(words)));
 }
 
-std::vector<std::int64_t> segments_of(std::span<const Piece> pieces) {
-  std::vector<std::int64_t> segments;
-  segments.reserve(pieces.size());
-  for (const Piece& piece : pieces) segments.push_back(piece.numel);
-  return segments;
-}
-
 std::vector<Piece> owned_pieces(const Layout& layout, int rank) {
   std::vector<Piece> pieces;
   for (const Bucket& bucket : layout.buckets) {

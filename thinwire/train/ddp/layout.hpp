@@ -53,9 +53,6 @@ Layout cut_layout(const LayoutRequest& request);
 // Equal exactly when two layouts are.
 std::uint64_t layout_hash(const Layout& layout);
 
-// Lengths of the pieces of a chunk, as codecs want them.
-std::vector<std::int64_t> segments_of(std::span<const Piece> pieces);
-
 // For every parameter the ranges a rank owns, by parameter and offset: where the server residuals live.
 std::vector<Piece> owned_pieces(const Layout& layout, int rank);
 
