@@ -54,8 +54,8 @@ test: dev  ## every test but the slow ones and those that need a GPU
 test-slow: dev  ## the slow ones: convergence, memory growth, planted faults
 	@$(CTEST) --test-dir $(call BUILD,dev) -L slow -LE gpu
 
-test-stress: dev  ## 50 times the tests with several processes, 3 times those with failures; no retries
-	@$(CTEST) --test-dir $(call BUILD,dev) -L dist -LE 'fault|slow|gpu' --repeat until-fail:50
+test-stress: dev  ## 50 times the tests of 4 processes, 3 times those with failures; no retries
+	@bash tools/stress.sh $(call BUILD,dev) 50
 	@$(CTEST) --test-dir $(call BUILD,dev) -L fault -LE 'slow|gpu' --repeat until-fail:3
 
 test-asan: setup  ## AddressSanitizer and UBSan on the Torch-free rooms and on the reducer over threads

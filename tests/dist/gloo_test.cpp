@@ -153,7 +153,7 @@ TEST_P(GlooWorldOf, RunsBothHopsAtOnce) {
   expect_all_pass(GetParam(), "BothHopsAtOnce");
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, GlooWorldOf, testing::Values(2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Worlds, GlooWorldOf, testing::Values(2, 3, 4), testing::PrintToStringParamName());
 
 TEST(GlooWorld, CanBeFormedAgain) {
   expect_all_pass(2, "TwoWorlds");

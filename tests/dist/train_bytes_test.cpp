@@ -51,7 +51,7 @@ TEST_P(TrainBytes, AtTheGroupsAreThoseOfTheFormula) {
     expect_body_passes(GetParam(), "CountedAtTheGroups", {{"TRAIN_KIND", kind}});
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, TrainBytes, testing::Values(2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Worlds, TrainBytes, testing::Values(2, 3, 4), testing::PrintToStringParamName());
 
 // ---- at the interface
 

@@ -160,7 +160,7 @@ TEST_P(TrainGloo, BucketsThatAreReadyInAnyOrderNeitherHangNorDiffer) {
   EXPECT_EQ(lines_of(results[0].output, "SHARED").size(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Worlds, TrainGloo, testing::Values(2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Worlds, TrainGloo, testing::Values(2, 3, 4), testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace thinwire::tests
