@@ -122,7 +122,7 @@ TEST(RankBody, DISABLED_StrangersSurvive) {
   std::thread thread([&] {
     for (int i = 0; i < 400 && !formed; ++i) {
       EXPECT_TRUE(stranger.connect_once());
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   });
   auto world = init_from_env();
