@@ -14,7 +14,7 @@ constexpr const char* kLoopback = "127.0.0.1";
 
 // "1 Gbit/s", "1 Gbit/s with 0.2 ms per message".
 std::string readable_link(const LinkSpeed& speed) {
-  const std::string rate = readable_rate(speed.bytes_per_second.value_or(0) * 8);
+  std::string rate = readable_rate(speed.bytes_per_second.value_or(0) * 8);
   if (speed.latency_s == 0) return rate;
   std::array<char, 32> latency;
   std::snprintf(latency.data(), latency.size(), "%.4g", speed.latency_s * 1e3);
