@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "tests/cli/command_line.hpp"
 #include "thinwire/base/error.hpp"
@@ -95,7 +98,7 @@ TEST(Link, FallsBackToEmulationAndSaysWhy) {
   }
 }
 
-std::vector<std::string> our_namespaces() {
+std::vector<std::string> all_namespaces() {
   std::vector<std::string> found;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator("/run/netns", none))
@@ -104,8 +107,18 @@ std::vector<std::string> our_namespaces() {
 }
 
 bool exists(const std::string& name) {
-  const std::vector<std::string> all = our_namespaces();
+  const std::vector<std::string> all = all_namespaces();
   return std::find(all.begin(), all.end(), name) != all.end();
+}
+
+// Those whose maker, the pid in their name, has ended: others may be running labs of their own.
+std::set<std::string> orphaned_namespaces() {
+  std::set<std::string> orphans;
+  for (const std::string& name : all_namespaces()) {
+    int pid = 0;
+    if (std::sscanf(name.c_str(), "thinwire-%d.", &pid) == 1 && kill(pid, 0) != 0) orphans.insert(name);
+  }
+  return orphans;
 }
 
 class Namespaces : public testing::Test {
@@ -172,9 +185,9 @@ TEST_F(Namespaces, AreGoneAfterwards) {
 }
 
 TEST_F(Namespaces, AreGoneWhenTheProgramIsMissing) {
-  const std::vector<std::string> before = our_namespaces();
+  const std::set<std::string> before = orphaned_namespaces();
   EXPECT_EQ(run_thinwire({"run", "-n", "2", "--link", "none", "--", "./nothing"}).status, 127);
-  EXPECT_EQ(our_namespaces().size(), before.size());
+  EXPECT_EQ(orphaned_namespaces(), before);
 }
 
 std::string namespace_of_rank_0(CommandLine& command) {
