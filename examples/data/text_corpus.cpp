@@ -4,26 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 
 #include "thinwire/base/error.hpp"
+#include "thinwire/base/file.hpp"
 
 namespace examples {
 namespace {
 
 using thinwire::ErrorCode;
-
-std::string read_whole_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    thinwire::fail(ErrorCode::kNotFound,
-                   {.place = "text", .what = "cannot open " + path, .got = {}, .want = {}, .hint = "--text FILE"});
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad())
-    thinwire::fail(ErrorCode::kIo, {.place = "text", .what = "cannot read " + path, .got = {}, .want = {}, .hint = {}});
-  return text;
-}
 
 std::string distinct_characters(std::string text) {
   auto less = [](char a, char b) { return static_cast<unsigned char>(a) < static_cast<unsigned char>(b); };
@@ -45,7 +33,7 @@ at::Tensor tokens_of(const std::string& text, const std::string& characters) {
 }  // namespace
 
 TextCorpus read_text_corpus(const std::string& path, std::int64_t window) {
-  const std::string text = read_whole_file(path);
+  const std::string text = thinwire::read_text_file(path);
   const auto size = static_cast<std::int64_t>(text.size());
   const std::int64_t train_size = size * 9 / 10;
   if (size - train_size <= window)

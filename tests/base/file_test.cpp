@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -98,6 +100,30 @@ TEST_F(File, WhatCannotBeWrittenIsFoundBefore) {
     const std::string said = refusal(ErrorCode::kIo, [&] { check_writable(path(name)); });
     EXPECT_NE(said.find(path(name)), std::string::npos) << said;
   }
+}
+
+TEST_F(File, WhatALinkLeadsToIsReplacedAndTheLinkStays) {
+  const std::string target = path("target"), link = path("link"), dangling = path("dangling");
+  write_file_atomically(target, "old");
+  ASSERT_EQ(::symlink("target", link.c_str()), 0);
+  ASSERT_EQ(::symlink(path("later").c_str(), dangling.c_str()), 0);
+  write_file_atomically(link, "new");
+  write_file_atomically(dangling, "first");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(read_text_file(target), "new");
+  EXPECT_EQ(read_text_file(path("later")), "first");
+}
+
+TEST_F(File, APipeIsWrittenInPlace) {
+  const std::string pipe = path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] { got = read_text_file(pipe); });
+  check_writable(pipe);
+  write_file_atomically(pipe, "through the pipe");
+  reader.join();
+  EXPECT_EQ(got, "through the pipe");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST_F(File, OfSeveralWritersOneWins) {

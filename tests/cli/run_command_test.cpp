@@ -208,6 +208,11 @@ INSTANTIATE_TEST_SUITE_P(
                     WrongUsage{{"run", "-n", "2", "--timeout", "-1", "--", "true"}, "--timeout"},
                     WrongUsage{{"run", "-n", "2", "--timeout", "0.05", "--", "true"}, "--timeout"},
                     WrongUsage{{"run", "-n", "2", "--timeout", "2e6", "--", "true"}, "--timeout"},
+                    WrongUsage{{"run", "-n", "2", "--timeout", "nan", "--", "true"}, "--timeout"},
+                    WrongUsage{{"run", "-n", "2", "--link", "", "--", "true"}, "--link"},
+                    WrongUsage{{"run", "-n", "2", "--log-dir", "", "--", "true"}, "--log-dir"},
+                    WrongUsage{{"run", "-n", "2", "--link-mode", "namespaces", "--", "true"}, "without --link"},
+                    WrongUsage{{"run", "-n", "2", "--", ""}, "no program"},
                     WrongUsage{{"run", "-n", "2", "--env", "A", "--", "true"}, "NAME=VALUE"}));
 
 class Help : public testing::TestWithParam<std::vector<std::string>> {};

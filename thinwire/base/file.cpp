@@ -57,9 +57,37 @@ void sync_folder(const std::string& path) {
   fail_with_errno(ErrorCode::kIo, kWrite, "sync the folder", folder);
 }
 
+// Where symbolic links lead, also when nothing is there yet.
+std::string followed(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  std::filesystem::path at = path;
+  std::error_code code;
+  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(at, code); ++links) {
+    const std::filesystem::path to = std::filesystem::read_symlink(at, code);
+    at = to.is_absolute() ? to : at.parent_path() / to;
+  }
+  return at.string();
+}
+
+// Something that a rename must not replace: /dev/null, a named pipe.
+bool is_special(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+void write_in_place(const std::string& path, FileChunks chunks) {
+  FileDescriptor descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!descriptor.valid()) fail_with_errno(ErrorCode::kIo, kWrite, "open", path);
+  for (const auto& chunk : chunks)
+    if (!write_all(descriptor.get(), chunk)) fail_with_errno(ErrorCode::kIo, kWrite, "write", path);
+  if (!descriptor.close()) fail_with_errno(ErrorCode::kIo, kWrite, "close", path);
+}
+
 }  // namespace
 
-void write_file_atomically(const std::string& path, FileChunks chunks) {
+void write_file_atomically(const std::string& given, FileChunks chunks) {
+  const std::string path = followed(given);
+  if (is_special(path)) return write_in_place(path, chunks);
   const std::string name = temporary_name(path);
   FileDescriptor descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!descriptor.valid()) fail_with_errno(ErrorCode::kIo, kWrite, "create", name);
@@ -77,7 +105,12 @@ void write_file_atomically(const std::string& path, std::string_view text) {
   write_file_atomically(path, FileChunks(&chunk, 1));
 }
 
-void check_writable(const std::string& path) {
+void check_writable(const std::string& given) {
+  const std::string path = followed(given);
+  if (is_special(path)) {
+    if (::access(path.c_str(), W_OK) != 0) fail_with_errno(ErrorCode::kIo, kWrite, "write", path);
+    return;
+  }
   const std::string name = temporary_name(path);
   const FileDescriptor descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!descriptor.valid()) fail_with_errno(ErrorCode::kIo, kWrite, "create", name);

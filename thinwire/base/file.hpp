@@ -14,7 +14,8 @@ using FileChunks = std::span<const std::span<const std::byte>>;
 // Writes the chunks one behind the other into a temporary file in the same folder, syncs it, renames it to `path` and
 // syncs the folder. Throws Error kIo with the system's reason and the path (disk full, permission, no such folder);
 // whatever was at `path` is then untouched and no temporary file is left. Threads and processes may write the same
-// path: one of them wins.
+// path: one of them wins. A symbolic link is followed: what it leads to is replaced. A device, a pipe or a socket is
+// written in place.
 void write_file_atomically(const std::string& path, FileChunks chunks);
 void write_file_atomically(const std::string& path, std::string_view text);
 

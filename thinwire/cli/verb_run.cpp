@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <span>
@@ -24,9 +25,10 @@ constexpr const char* kAbout =
 constexpr const char* kMore =
     "Each rank finds the variables that torchrun sets. Output lines are prefixed with \"[rank] \". When a rank fails "
     "the\n"
-    "others may end by themselves and are killed 2 s after the first of them has ended. Exit status: 0, that of the "
-    "rank\n"
-    "that failed first (128 + signal), 127 no such program, 126 not executable, 2 wrong usage.";
+    "others may end by themselves: they are killed 2 s after the first of them has ended, or S + 5 s after the "
+    "failure\n"
+    "(S: --timeout). Exit status: 0, that of the rank that failed first (128 + signal), 127 no such program, 126 not\n"
+    "executable, 2 wrong usage.";
 
 struct RunOptions {
   LaunchSettings launch;
@@ -80,6 +82,16 @@ LaunchEvents printing_events() {
   return events;
 }
 
+// What CLI11 lets through and would have no effect. Empty: nothing.
+std::string useless_option(const CLI::App& app, const LaunchSettings& launch) {
+  if (std::isnan(launch.timeout_s)) return "--timeout; got nan, want seconds";
+  if (app.count("--link") > 0 && launch.link.empty()) return "--link; got nothing, want a rate or none";
+  if (app.count("--log-dir") > 0 && launch.log_dir.empty()) return "--log-dir; got nothing, want a folder";
+  if (app.count("--link-mode") > 0 && launch.link.empty()) return "--link-mode without --link";
+  if (launch.command.empty() || launch.command.front().empty()) return "no program after --";
+  return "";
+}
+
 bool asks_for_help(const Arguments& arguments) {
   return std::any_of(arguments.begin(), arguments.end(),
                      [](const std::string& argument) { return argument == "-h" || argument == "--help"; });
@@ -100,8 +112,9 @@ int run_verb(const Arguments& arguments) {
   CLI::App app(kAbout, kName);
   declare(app, options);
   if (const auto status = parse_arguments(app, {arguments.begin(), dashes})) return *status;
-  if (dashes + 1 == arguments.end()) return usage_error(kName, "no program after --");
   options.launch.command.assign(dashes + 1, arguments.end());
+  if (const std::string useless = useless_option(app, options.launch); !useless.empty())
+    return usage_error(kName, useless);
   for (const std::string& text : options.variables) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)

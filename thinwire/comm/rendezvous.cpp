@@ -148,14 +148,14 @@ void Rendezvous::enter_job() {
   }
   if (held.empty())
     fail(ErrorCode::kTimeout, {.place = kPlace,
-                               .what = me_ + " reached the store at " + describe(address_) + ", but within " +
+                               .what = me_ + " reached " + store_name() + ", but within " +
                                        in_seconds(settings_.timeout_ms) + " rank 0 did not arrive",
                                .got = "",
                                .want = "",
                                .hint = "the log of rank 0"});
   if (!mine.empty() && held != mine)
     fail(ErrorCode::kMismatch, {.place = kPlace,
-                                .what = "the store at " + describe(address_) + " belongs to another job; " + me_,
+                                .what = store_name() + " belongs to another job; " + me_,
                                 .got = held,
                                 .want = mine,
                                 .hint = "another MASTER_PORT for one of the two"});
@@ -214,7 +214,8 @@ void Rendezvous::claim_rank(const RankCard& card) {
 }
 
 std::string Rendezvous::store_name() const {
-  return address_.port == 0 ? "the given store" : "the store at " + describe(address_);
+  if (address_.port == 0) return "the given store";
+  return "the store at " + describe(StoreAddress{settings_.env.host, address_.port});  // as all ranks know it
 }
 
 std::vector<std::string> Rendezvous::keys(const std::string& name) const {
