@@ -4,6 +4,7 @@
 #   tools/stress.sh BUILD_DIR [RUNS]
 set -euo pipefail
 build=${1:?the build directory, for example build/dev} runs=${2:-50}
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 filter='Worlds/*/4'
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -37,11 +37,11 @@ TEST(RankBody, DISABLED_Soak) {
     train::tiny_loss(net, step, world->rank()).backward();
     optimizer->step();
     if (step % 1'000 != 0) continue;
+    const std::string state = state_text(parallel, *optimizer, "xmv");  // takes memory of its own the first time
     const std::int64_t resident = resident_bytes();
     if (step == kSettled) settled = resident;
-    std::printf("\nSTATE %s\nFIGURES rank %d, step %ld: %ld kB resident\n",
-                state_text(parallel, *optimizer, "xmv").c_str(), world->rank(), static_cast<long>(step),
-                static_cast<long>(resident / 1024));
+    std::printf("\nSTATE %s\nFIGURES rank %d, step %ld: %ld kB resident\n", state.c_str(), world->rank(),
+                static_cast<long>(step), static_cast<long>(resident / 1024));
     std::fflush(stdout);
   }
   EXPECT_EQ(parallel.last_step().optimizer_stage, "one_bit");
