@@ -18,7 +18,8 @@ ClipSettings clip_settings(const DataParallelSettings& settings) {
   return {.max_norm = settings.max_grad_norm, .predicted = settings.clip_mode == ClipMode::kPredicted};
 }
 
-// True when writing into `gradient` could change a tensor that autograd still uses.
+// True when writing into `gradient` could change a tensor that autograd still uses. Not seen with torch 2.13, where
+// accumulation copies what shares memory; nothing promises that it always will.
 bool shares_memory(const at::Tensor& gradient, const at::Tensor& incoming) {
   std::size_t own = 1;
   if (incoming.defined() && incoming.has_storage() &&
