@@ -75,10 +75,9 @@ void Reducer::set_optimizer_groups(const std::vector<int>& groups, const std::ve
     facts.push_back({"optimizer group of " + parameters_[i].name, std::to_string(groups[i])});
   }
   require_same("train::optimizer", facts);
-  run_collective([&](comm::World&) {
-    if (!changed) return;
-    exchanges_.cut(std::vector<int>(exchanges_.layout().order), exchanges_.routes());
-  });
+  if (!changed) return;
+  run_collective(
+      [&](comm::World&) { exchanges_.cut(std::vector<int>(exchanges_.layout().order), exchanges_.routes()); });
   pipeline_.forget_predictions();
 }
 
