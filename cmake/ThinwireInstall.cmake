@@ -44,7 +44,7 @@ set_target_properties(thinwire_flags PROPERTIES EXPORT_NAME flags)
 # What a room offers; the other headers are between its own files. tests/install checks that these need no others.
 set(thinwire_public_headers
     base/clock.hpp base/error.hpp base/file.hpp base/hash.hpp base/log.hpp base/rng.hpp
-    codec/codec.hpp codec/error_feedback.hpp codec/fused.hpp
+    codec/codec.hpp codec/error_feedback.hpp codec/fused.hpp codec/implementation.hpp codec/values.hpp
     schema/step_report.hpp
     watch/chrome_trace.hpp watch/jsonl.hpp watch/timeline.hpp)
 if(THINWIRE_HAS_TORCH)

@@ -7,10 +7,10 @@ venv=${1:?usage: setup.sh VENV TORCH_VERSION}
 torch=${2:?usage: setup.sh VENV TORCH_VERSION}
 here=$(cd "$(dirname "$0")" && pwd)
 
-packages=(g++ ninja-build ccache libgloo-dev libgtest-dev libgmock-dev nlohmann-json3-dev libcli11-dev iproute2
+packages=(g++ ninja-build ccache libgloo-dev libgtest-dev libgmock-dev libhwy-dev nlohmann-json3-dev libcli11-dev iproute2
           clang-format clang-tidy dataset-fashion-mnist python3-venv git)
 programs=(g++ ninja ip python3 git)
-headers=(gloo/rendezvous/store.h gtest/gtest.h gmock/gmock.h nlohmann/json.hpp CLI/CLI.hpp)
+headers=(gloo/rendezvous/store.h gtest/gtest.h gmock/gmock.h hwy/highway.h nlohmann/json.hpp CLI/CLI.hpp)
 
 stop() {
   printf 'setup: %s\n' "$@" >&2

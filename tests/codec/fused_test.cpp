@@ -5,6 +5,7 @@
 #include "tests/codec/implementations.hpp"
 #include "thinwire/base/error.hpp"
 #include "thinwire/codec/error_feedback.hpp"
+#include "thinwire/codec/half.hpp"
 
 namespace thinwire::codec {
 namespace {
@@ -35,7 +36,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-Outcome run_all(const Implementation& codec, std::int64_t elements, const Mask& mask, float spread) {
+Outcome run_all(const Subject& codec, std::int64_t elements, const Mask& mask, float spread) {
   const Lengths segments = cut_in_pieces(elements);
   const auto size = static_cast<std::size_t>(codec.wire_bytes(segments));
   const Floats x = normal_floats(elements, 1, spread);
@@ -44,14 +45,15 @@ Outcome run_all(const Implementation& codec, std::int64_t elements, const Mask& 
   Outcome outcome;
   Bytes feedback(size), momentum(size), reduced(size);
   Floats feedback_residual(x.size()), momentum_residual(x.size()), server_residual(x.size()), mean(x.size());
-  outcome.flags.push_back(codec.encode_feedback(x, 0.37F, e, segments, feedback, feedback_residual).non_finite);
+  outcome.flags.push_back(codec.encode_feedback({x, 0.37F, e, 11}, segments, feedback, feedback_residual).non_finite);
   const MomentumReport report =
-      codec.momentum_encode({x, m, 0.9F, 0.37F, mask}, e, segments, momentum, momentum_residual);
+      codec.momentum_encode({x, m, e, 0.9F, 0.37F, mask, 12}, segments, momentum, momentum_residual);
   outcome.flags.push_back(report.woke);
   outcome.flags.push_back(report.non_finite);
   const Bytes third = codec.encoded(m, segments);
   const std::vector<std::span<const std::byte>> chunks{feedback, momentum, third};
-  outcome.flags.push_back(codec.accumulate_decode({chunks, mask}, e, segments, reduced, server_residual).non_finite);
+  outcome.flags.push_back(
+      codec.accumulate_decode({chunks, mask, 13}, e, segments, reduced, server_residual).non_finite);
   codec.accumulate({chunks, mask}, segments, mean);
   Floats parameter = x;
   Floats agreed = m;
@@ -64,20 +66,71 @@ Outcome run_all(const Implementation& codec, std::int64_t elements, const Mask& 
   return outcome;
 }
 
-class KernelIsReference : public testing::TestWithParam<const char*> {};
+class AgainstOracle : public EveryCodec {
+ protected:
+  const Subject oracle{std::get<0>(GetParam()), true};
+};
 
-TEST_P(KernelIsReference, BitForBit) {
-  const Implementation kernel(GetParam(), false);
-  const Implementation scalar(GetParam(), true);
+TEST_P(AgainstOracle, BitForBit) {
   for (std::int64_t d : sampled_lengths()) {
     const Mask mask = d % 2 == 0 ? Mask{} : random_mask(static_cast<std::size_t>(d), static_cast<unsigned>(d));
     const std::vector<float> spreads = d % 5 == 0 ? std::vector<float>{1.0F, 1e-42F, 1e37F} : std::vector<float>{1.0F};
     for (float spread : spreads)
-      ASSERT_TRUE(run_all(kernel, d, mask, spread) == run_all(scalar, d, mask, spread))
+      ASSERT_TRUE(run_all(codec, d, mask, spread) == run_all(oracle, d, mask, spread))
           << d << " elements, spread " << spread;
   }
 }
-INSTANTIATE_TEST_SUITE_P(All, KernelIsReference, testing::ValuesIn(kCodecTexts));
+
+// A span of bf16 or fp16 gives what its values as fp32 give; `Half` holds any bit pattern, NaN and infinity too.
+template <class Half>
+void expect_widened(const Subject& codec, const Subject& oracle, unsigned seed, std::uint16_t bits_mask) {
+  std::mt19937 generator(seed);
+  for (std::int64_t d : {1, 3, 15, 16, 17, 100, 2047, 2048, 2049, 5000}) {
+    std::vector<Half> x(static_cast<std::size_t>(d));
+    for (Half& half : x) half.bits = static_cast<std::uint16_t>(generator()) & bits_mask;
+    const Lengths segments = cut_in_pieces(d);
+    const Floats m = normal_floats(d, seed + 1);
+    Bytes bytes[2][3];
+    std::vector<std::uint32_t> residuals[2][2];
+    for (const int who : {0, 1}) {
+      const Subject& subject = who == 0 ? codec : oracle;
+      for (Bytes& one : bytes[who]) one.resize(static_cast<std::size_t>(codec.wire_bytes(segments)));
+      Floats residual(x.size());
+      subject.encode(x, segments, bytes[who][0], 5);
+      subject.encode_feedback({x, 0.7F, m, 6}, segments, bytes[who][1], residual);
+      residuals[who][0] = bits_of(residual);
+      subject.momentum_encode({x, m, m, 0.9F, 0.7F, {}, 7}, segments, bytes[who][2], residual);
+      residuals[who][1] = bits_of(residual);
+    }
+    for (const int i : {0, 1, 2}) ASSERT_EQ(bytes[0][i], bytes[1][i]) << d << " elements, function " << i;
+    for (const int i : {0, 1}) ASSERT_EQ(residuals[0][i], residuals[1][i]) << d << " elements, function " << i;
+  }
+}
+
+TEST_P(AgainstOracle, BitForBitFromHalves) {
+  expect_widened<Bf16>(codec, oracle, 60, 0xBF7F);  // finite and of moderate size
+  expect_widened<Fp16>(codec, oracle, 61, 0xBBFF);  // finite, subnormals too
+}
+THINWIRE_FOR_EVERY_CODEC(AgainstOracle);
+
+// Every 16-bit pattern, on every implementation.
+TEST(Widening, IsTheScalarOneForEveryPattern) {
+  constexpr std::int64_t kPatterns = 65536;
+  std::vector<std::uint16_t> all(kPatterns);
+  std::iota(all.begin(), all.end(), std::uint16_t{0});
+  for (const std::string& name : implementations()) {
+    choose_implementation(name);
+    Floats wide(kUnitElements);
+    for (std::int64_t at = 0; at < kPatterns; at += kUnitElements) {
+      tile_loops().widen_bf16(&all[at], wide.data(), kUnitElements);
+      for (std::int64_t i = 0; i < kUnitElements; ++i)
+        ASSERT_EQ(to_bits(wide[i]), to_bits(from_bf16(all[at + i]))) << name << ", bf16 pattern " << at + i;
+      tile_loops().widen_fp16(&all[at], wide.data(), kUnitElements);
+      for (std::int64_t i = 0; i < kUnitElements; ++i)
+        ASSERT_EQ(to_bits(wide[i]), to_bits(from_fp16(all[at + i]))) << name << ", fp16 pattern " << at + i;
+    }
+  }
+}
 
 class Fused : public EveryCodec {};
 
@@ -90,7 +143,7 @@ TEST_P(Fused, ResidualsTelescope) {
   double largest = 0;
   for (unsigned step = 0; step < 50; ++step) {
     const Floats x = normal_floats(d, 100 + step);
-    codec.encode_feedback(x, 0.5F, feedback.committed(), segments, bytes, feedback.pending());
+    codec.encode_feedback({x, 0.5F, feedback.committed(), step}, segments, bytes, feedback.pending());
     feedback.commit();
     const Floats y = codec.decoded(bytes, segments, x.size());
     for (std::int64_t i = 0; i < d; ++i) {
@@ -110,7 +163,7 @@ TEST_P(Fused, AConstantArrivesInTheTimeAverage) {
   Bytes bytes(static_cast<std::size_t>(codec.wire_bytes(segments)));
   constexpr int kSteps = 4000;  // mean_abs catches up slowly with elements far above the mean
   for (int step = 0; step < kSteps; ++step) {
-    codec.encode_feedback(x, 1.0F, residual, segments, bytes, residual);
+    codec.encode_feedback({x, 1.0F, residual, static_cast<std::uint64_t>(step)}, segments, bytes, residual);
     const Floats y = codec.decoded(bytes, segments, x.size());
     for (std::size_t i = 0; i < x.size(); ++i) sum[i] += y[i];
   }
@@ -125,8 +178,8 @@ TEST_P(Fused, TheNewResidualMayReplaceTheInput) {
     Floats apart(x.size());
     Floats in_place = x;
     Bytes bytes(static_cast<std::size_t>(codec.wire_bytes(segments)));
-    codec.encode_feedback(x, 2.0F, e, segments, bytes, apart);
-    codec.encode_feedback(in_place, 2.0F, e, segments, bytes, in_place);
+    codec.encode_feedback({x, 2.0F, e}, segments, bytes, apart);
+    codec.encode_feedback({in_place, 2.0F, e}, segments, bytes, in_place);
     EXPECT_EQ(bits_of(in_place), bits_of(apart));
   }
 }
@@ -150,28 +203,28 @@ TEST_P(Fused, ElementsOutsideTheMaskInfluenceNothing) {
   Bytes first(static_cast<std::size_t>(codec.wire_bytes(segments)));
   Bytes second = first;
   Floats residual(g.size());
-  EXPECT_FALSE(codec.momentum_encode({g, m, 0.9F, 1.0F, mask}, e, segments, first, residual).woke);
+  EXPECT_FALSE(codec.momentum_encode({g, m, e, 0.9F, 1.0F, mask}, segments, first, residual).woke);
   for (std::size_t i = 0; i < g.size(); ++i) {
     if (active(mask, i)) continue;
     EXPECT_EQ(residual[i], 0.0F);
     m[i] = 1e20F;
     g[i] = i % 2 == 0 ? 1e-45F : 1e30F;
   }
-  const MomentumReport report = codec.momentum_encode({g, m, 0.9F, 1.0F, mask}, e, segments, second, residual);
+  const MomentumReport report = codec.momentum_encode({g, m, e, 0.9F, 1.0F, mask}, segments, second, residual);
   EXPECT_TRUE(report.woke);
   EXPECT_FALSE(report.non_finite);
   EXPECT_EQ(first, second);
 }
 
 TEST_P(Fused, OnlyActiveElementsAreCountedInTheScale) {
-  if (codec.spec().kind != Kind::kOneBit) GTEST_SKIP() << "its scale is no mean";
+  if (codec.name() != "one_bit") GTEST_SKIP() << "its scale is no mean";
   const Floats g(64, 0.0F);
   Floats m(64, 0.0F);
   m[3] = m[5] = m[40] = -2.0F;
   const Mask mask{(1ULL << 3) | (1ULL << 5) | (1ULL << 40)};
   Bytes bytes(static_cast<std::size_t>(codec.wire_bytes({64})));
   Floats residual(64, 9.0F);
-  codec.momentum_encode({g, m, 1.0F, 1.0F, mask}, Floats(64), {64}, bytes, residual);
+  codec.momentum_encode({g, m, Floats(64), 1.0F, 1.0F, mask}, {64}, bytes, residual);
   for (std::size_t i : {3, 5, 40}) EXPECT_EQ(codec.decoded(bytes, {64}, 64)[i], -2.0F);
   EXPECT_EQ(residual, Floats(64, 0.0F));
 }
@@ -183,7 +236,7 @@ TEST_P(Fused, ANanOutsideTheMaskIsReported) {
   Bytes bytes(static_cast<std::size_t>(codec.wire_bytes({100})));
   Floats residual(100);
   const MomentumReport report =
-      codec.momentum_encode({g, Floats(100, 1.0F), 0.9F, 1.0F, mask}, Floats(100), {100}, bytes, residual);
+      codec.momentum_encode({g, Floats(100, 1.0F), Floats(100), 0.9F, 1.0F, mask}, {100}, bytes, residual);
   EXPECT_TRUE(report.non_finite);
   EXPECT_TRUE(report.woke);
 }
@@ -249,7 +302,7 @@ TEST(ConstantGradient, OurFeedbackKeepsToItWhereTheArticlesDoesNot) {
   Floats y(100);
   double ours_sent = 0;
   for (int step = 0; step < kSteps; ++step) {
-    encode_feedback(*codec, g, 1.0F, residual, Lengths{100}, bytes, residual);
+    encode_feedback(*codec, {g, 1.0F, residual}, Lengths{100}, bytes, residual);
     codec->decode(bytes, Lengths{100}, y);
     ours_sent += y[17];
   }
@@ -266,8 +319,8 @@ TEST(FusedSizes, AreChecked) {
   Floats out(100);
   Bytes bytes(static_cast<std::size_t>(codec->wire_bytes(Lengths{100})));
   const Mask small(1);
-  EXPECT_THROW(encode_feedback(*codec, x, 1, std::span(x).first(99), Lengths{100}, bytes, out), Error);
-  EXPECT_THROW(momentum_encode(*codec, {x, x, 0.9F, 1.0F, small}, x, Lengths{100}, bytes, out), Error);
+  EXPECT_THROW(encode_feedback(*codec, {x, 1, std::span(x).first(99)}, Lengths{100}, bytes, out), Error);
+  EXPECT_THROW(momentum_encode(*codec, {x, x, x, 0.9F, 1.0F, small}, Lengths{100}, bytes, out), Error);
   EXPECT_THROW(accumulate_decode(*codec, {{}, {}}, x, Lengths{100}, bytes, out), Error);
   const std::vector<std::span<const std::byte>> short_chunk{std::span(bytes).first(10)};
   try {

@@ -1,4 +1,4 @@
-// Every codec under two implementations: what the conformance tests run over.
+// Every codec of the registry on every implementation that this machine has: what the conformance tests run over.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/codec/oracle.hpp"
+#include "thinwire/codec/format.hpp"
 #include "thinwire/codec/fused.hpp"
-#include "thinwire/codec/reference.hpp"
-#include "thinwire/codec/spec.hpp"
+#include "thinwire/codec/implementation.hpp"
 
 namespace thinwire::codec {
 
@@ -19,48 +20,55 @@ using Bytes = std::vector<std::byte>;
 using Floats = std::vector<float>;
 using Lengths = std::vector<std::int64_t>;
 
-inline const char* const kCodecTexts[] = {
-    "fp32",           "bf16",          "int8",    "int8:block=2048",        "int8:block=1",
-    "int4",           "int4:block=64", "one_bit", "one_bit:scale=mean_abs", "one_bit:scale=rms,block=128",
-    "one_bit:block=4"};
+// The default text of every format and those it asks to be tried with.
+inline std::vector<std::string> codec_texts() {
+  std::vector<std::string> texts;
+  for (const Format* format : formats()) {
+    texts.emplace_back(format->name);
+    for (std::string_view sample : format->samples) texts.emplace_back(sample);
+  }
+  return texts;
+}
 
-// Calls either the kernels through the public interface or the scalar reference.
-class Implementation {
+// The public functions for one codec, or the oracle's.
+class Subject {
  public:
-  Implementation(const std::string& text, bool scalar)
-      : codec_(make_codec(text)), spec_(spec_from_text(text)), scalar_(scalar) {}
+  explicit Subject(const std::string& text, bool oracle = false)
+      : codec_(make_codec(text)), spec_(spec_from_text(text)), oracle_(oracle) {}
 
+  const Codec& codec() const { return *codec_; }
   const Spec& spec() const { return spec_; }
+  std::string name() const { return std::string(spec_.format->name); }
   std::int64_t wire_bytes(const Lengths& segments) const { return codec_->wire_bytes(segments); }
 
-  EncodeReport encode(std::span<const float> values, const Lengths& segments, std::span<std::byte> out) const {
-    return scalar_ ? reference::encode(spec_, values, segments, out) : codec_->encode(values, segments, out);
+  EncodeReport encode(Values values, const Lengths& segments, std::span<std::byte> out, std::uint64_t seed = 0) const {
+    return oracle_ ? oracle::encode(spec_, values, segments, out, seed) : codec_->encode(values, segments, out, seed);
   }
   void decode(std::span<const std::byte> bytes, const Lengths& segments, std::span<float> values) const {
-    return scalar_ ? reference::decode(spec_, bytes, segments, values) : codec_->decode(bytes, segments, values);
+    return oracle_ ? oracle::decode(spec_, bytes, segments, values) : codec_->decode(bytes, segments, values);
   }
-  EncodeReport encode_feedback(std::span<const float> x, float factor, std::span<const float> residual,
-                               const Lengths& segments, std::span<std::byte> out, std::span<float> new_residual) const {
-    return scalar_ ? reference::encode_feedback(spec_, x, factor, residual, segments, out, new_residual)
-                   : codec::encode_feedback(*codec_, x, factor, residual, segments, out, new_residual);
+  EncodeReport encode_feedback(const FeedbackInput& input, const Lengths& segments, std::span<std::byte> out,
+                               std::span<float> new_residual) const {
+    return oracle_ ? oracle::encode_feedback(spec_, input, segments, out, new_residual)
+                   : codec::encode_feedback(*codec_, input, segments, out, new_residual);
   }
-  MomentumReport momentum_encode(const MomentumInput& input, std::span<const float> residual, const Lengths& segments,
-                                 std::span<std::byte> out, std::span<float> new_residual) const {
-    return scalar_ ? reference::momentum_encode(spec_, input, residual, segments, out, new_residual)
-                   : codec::momentum_encode(*codec_, input, residual, segments, out, new_residual);
+  MomentumReport momentum_encode(const MomentumInput& input, const Lengths& segments, std::span<std::byte> out,
+                                 std::span<float> new_residual) const {
+    return oracle_ ? oracle::momentum_encode(spec_, input, segments, out, new_residual)
+                   : codec::momentum_encode(*codec_, input, segments, out, new_residual);
   }
   EncodeReport accumulate_decode(const Contributions& chunks, std::span<const float> residual, const Lengths& segments,
                                  std::span<std::byte> out, std::span<float> new_residual) const {
-    return scalar_ ? reference::accumulate_decode(spec_, chunks, residual, segments, out, new_residual)
+    return oracle_ ? oracle::accumulate_decode(spec_, chunks, residual, segments, out, new_residual)
                    : codec::accumulate_decode(*codec_, chunks, residual, segments, out, new_residual);
   }
   void accumulate(const Contributions& chunks, const Lengths& segments, std::span<float> mean) const {
-    return scalar_ ? reference::accumulate(spec_, chunks, segments, mean)
+    return oracle_ ? oracle::accumulate(spec_, chunks, segments, mean)
                    : codec::accumulate(*codec_, chunks, segments, mean);
   }
   void decode_update(std::span<const std::byte> bytes, const Lengths& segments, const FrozenState& state,
                      const AdamFrozenStep& step) const {
-    return scalar_ ? reference::decode_update(spec_, bytes, segments, state, step)
+    return oracle_ ? oracle::decode_update(spec_, bytes, segments, state, step)
                    : codec::decode_update(*codec_, bytes, segments, state, step);
   }
 
@@ -81,7 +89,7 @@ class Implementation {
  private:
   std::shared_ptr<const Codec> codec_;
   Spec spec_;
-  bool scalar_;
+  bool oracle_;
 };
 
 inline Floats normal_floats(std::int64_t count, unsigned seed, float scale = 1.0F) {
@@ -109,10 +117,10 @@ inline Lengths sampled_lengths() {
   return lengths;
 }
 
-// Parameters of the suites: (codec text, scalar).
-using Case = std::tuple<const char*, bool>;
+// Parameters of the suites: (codec text, implementation).
+using Case = std::tuple<std::string, std::string>;
 inline std::string case_name(const testing::TestParamInfo<Case>& info) {
-  std::string name = std::string(std::get<0>(info.param)) + (std::get<1>(info.param) ? "_scalar" : "_kernel");
+  std::string name = std::get<0>(info.param) + "_on_" + std::get<1>(info.param);
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return name;
@@ -120,10 +128,14 @@ inline std::string case_name(const testing::TestParamInfo<Case>& info) {
 
 class EveryCodec : public testing::TestWithParam<Case> {
  protected:
-  const Implementation codec{std::get<0>(GetParam()), std::get<1>(GetParam())};
+  EveryCodec() { choose_implementation(std::get<1>(GetParam())); }
+  ~EveryCodec() override { choose_implementation(implementations().back()); }
+
+  const Subject codec{std::get<0>(GetParam())};
 };
 
 #define THINWIRE_FOR_EVERY_CODEC(Suite) \
-  INSTANTIATE_TEST_SUITE_P(All, Suite, testing::Combine(testing::ValuesIn(kCodecTexts), testing::Bool()), case_name)
+  INSTANTIATE_TEST_SUITE_P(             \
+      All, Suite, testing::Combine(testing::ValuesIn(codec_texts()), testing::ValuesIn(implementations())), case_name)
 
 }  // namespace thinwire::codec

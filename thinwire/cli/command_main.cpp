@@ -15,6 +15,8 @@ constexpr const char* kHelp =
     "Verbs (each has --help):\n"
     "  run         start the ranks of a job on this machine\n"
     "  bench step  time one training step of thinwire and of PyTorch over a given link\n"
+    "  bench codec time the codecs on one core against memcpy, and tell how exact they are\n"
+    "  codec       encode and decode files of floats, and look into them\n"
     "  --version   versions, and what is compiled in\n"
     "  --help      this text\n";
 
@@ -30,9 +32,12 @@ int dispatch(const Arguments& arguments) {
   if (verb == "--help" || verb == "-h" || verb == "help") return std::fputs(kHelp, stdout) < 0;
   if (verb == "--version") return std::fputs(version_text().c_str(), stdout) < 0;
   if (verb == "run") return run_verb(rest);
+  if (verb == "codec") return codec_verb(rest);
   if (verb != "bench") return wrong_usage("no such verb: " + verb);
-  if (rest.empty() || rest[0] != "step") return wrong_usage("bench knows one thing to measure: bench step");
-  return bench_step_verb({rest.begin() + 1, rest.end()});
+  const std::string what = rest.empty() ? "" : rest[0];
+  if (what == "step") return bench_step_verb({rest.begin() + 1, rest.end()});
+  if (what == "codec") return bench_codec_verb({rest.begin() + 1, rest.end()});
+  return wrong_usage("bench knows two things to measure: bench step, bench codec");
 }
 
 }  // namespace

@@ -1,16 +1,14 @@
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <map>
 
-#include "thinwire/base/clock.hpp"
 #include "thinwire/base/env.hpp"
 #include "thinwire/base/error.hpp"
 #include "thinwire/base/file.hpp"
 #include "thinwire/cli/bench_step.hpp"
 #include "thinwire/cli/bench_workers.hpp"
 #include "thinwire/cli/parse_arguments.hpp"
+#include "thinwire/cli/progress_line.hpp"
 #include "thinwire/cli/verbs.hpp"
 #include "thinwire/version.hpp"
 
@@ -69,32 +67,6 @@ void find_programs(BenchSettings& bench) {
   bench.python = env_text("THINWIRE_PYTHON").value_or(kPython);
   if (bench.python.empty()) bench.python = "python3";
 }
-
-// One line that is rewritten on a terminal; elsewhere one line every 10 s.
-class ProgressLine {
- public:
-  ~ProgressLine() { clear(); }
-
-  void show(const std::string& text) {
-    if (terminal_) {
-      std::fprintf(stderr, "\r\033[K%s", text.c_str());
-      shown_ = true;
-    } else if (monotonic_seconds() >= next_s_) {
-      std::fprintf(stderr, "%s\n", text.c_str());
-      next_s_ = monotonic_seconds() + 10;
-    }
-  }
-
-  void clear() {
-    if (shown_) std::fputs("\r\033[K", stderr);
-    shown_ = false;
-  }
-
- private:
-  const bool terminal_ = isatty(STDERR_FILENO) == 1;
-  bool shown_ = false;
-  double next_s_ = monotonic_seconds() + 10;
-};
 
 int measure(BenchOptions& options) {
   if (!options.json.empty()) check_writable(options.json);

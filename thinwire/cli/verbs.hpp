@@ -11,6 +11,8 @@ using Arguments = std::vector<std::string>;  // without the program and the verb
 
 int run_verb(const Arguments& arguments);
 int bench_step_verb(const Arguments& arguments);
+int bench_codec_verb(const Arguments& arguments);
+int codec_verb(const Arguments& arguments);
 
 // The whole command; `arguments` without the program. Catches everything.
 int command_main(const Arguments& arguments);

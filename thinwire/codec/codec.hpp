@@ -2,7 +2,7 @@
 //
 // Blocks (the elements that share one scale) are cut inside each segment, from its first element; the last block of a
 // segment may be short. A segment is the piece of one parameter that lies in the span. What a block becomes depends on
-// its own values only, so cutting the same parameter elsewhere at a block border changes no bit.
+// its own values and the seed only, so cutting the same parameter elsewhere at a block border changes no bit.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "thinwire/codec/values.hpp"
 
 namespace thinwire::codec {
 
@@ -31,22 +33,27 @@ class Codec {
  public:
   virtual ~Codec() = default;
 
-  // The text that makes this codec again, options included: "int4:block=128".
+  // The text that makes this codec again, options included: "int4:block=128,rounding=nearest".
   virtual std::string text() const = 0;
 
   // Elements that share a scale; 1 for codecs without one. Divides kUnitElements.
   virtual std::int64_t block_elements() const = 0;
 
-  // True when decode(encode(x)) == x for every finite x: no residual is needed.
+  // True when decode(encode(x)) == x for every finite fp32 x: no residual is needed.
   virtual bool lossless() const = 0;
 
   // Exact number of bytes that encode writes.
   virtual std::int64_t wire_bytes(Segments segments) const = 0;
 
+  // `values` are fp32, bf16 or fp16 (widened exactly). `seed` feeds codecs that draw random numbers: a fresh one for
+  // every call that is to have errors of its own; the others ignore it.
   // REQUIRES: values.size() == sum of segments, out.size() == wire_bytes(segments); no overlap. No alignment is needed.
-  virtual EncodeReport encode(std::span<const float> values, Segments segments, std::span<std::byte> out) const = 0;
+  virtual EncodeReport encode(Values values, Segments segments, std::span<std::byte> out, std::uint64_t seed) const = 0;
+  EncodeReport encode(Values values, Segments segments, std::span<std::byte> out) const {
+    return encode(values, segments, out, 0);
+  }
 
-  // Throws Error kCorrupt when bytes.size() != wire_bytes(segments) or a scale is not finite or negative.
+  // Throws Error kCorrupt when bytes.size() != wire_bytes(segments) or encode cannot have written them.
   virtual void decode(std::span<const std::byte> bytes, Segments segments, std::span<float> values) const = 0;
 };
 

@@ -22,14 +22,14 @@ void require_mask(const char* place, ActiveMask active, std::int64_t elements) {
   require_elements(place, "words of the active mask", active.size(), (elements + 63) / 64);
 }
 
-// The part of a mask that lies over a tile. words() is null when all elements take part.
+// The part of a mask that lies over a tile; null when all elements take part.
 class TileMask {
  public:
   explicit TileMask(ActiveMask active) : active_(active) {}
 
   KeepWords over(std::int64_t element, std::int64_t count) {
     if (active_.empty()) return nullptr;
-    loops::expand_mask(active_.data(), element, keep_, count);
+    tile_loops().expand_mask(active_.data(), element, keep_, count);
     return keep_;
   }
 
@@ -39,12 +39,11 @@ class TileMask {
 };
 
 // sum = sum of the decoded contributions of one tile.
-bool sum_tile(const TileCodec& tiles, const TileShape& shape, const Contributions& contributions, std::int64_t byte,
+bool sum_tile(const TileKernels& kernels, const TileShape& shape, const Contributions& contributions, std::int64_t byte,
               float* sum) {
   const auto& chunks = contributions.chunks;
-  bool valid = tiles.kernels().decode(shape, chunks[0].data() + byte, sum);
-  for (std::size_t rank = 1; rank < chunks.size(); ++rank)
-    valid &= tiles.kernels().add(shape, chunks[rank].data() + byte, sum);
+  bool valid = kernels.decode(shape, chunks[0].data() + byte, sum);
+  for (std::size_t rank = 1; rank < chunks.size(); ++rank) valid &= kernels.add(shape, chunks[rank].data() + byte, sum);
   return valid;
 }
 
@@ -59,52 +58,57 @@ float require_contributions(const char* place, const Contributions& contribution
 
 }  // namespace
 
-EncodeReport encode_feedback(const Codec& codec, std::span<const float> x, float factor,
-                             std::span<const float> residual, Segments segments, std::span<std::byte> out,
-                             std::span<float> new_residual) {
+EncodeReport encode_feedback(const Codec& codec, const FeedbackInput& input, Segments segments,
+                             std::span<std::byte> out, std::span<float> new_residual) {
   constexpr const char* kPlace = "codec::encode_feedback";
   const TileCodec& tiles = tiles_of(kPlace, codec);
   const std::int64_t elements = segments_elements(segments);
-  require_elements(kPlace, "number of values", x.size(), elements);
-  require_elements(kPlace, "size of the residual", residual.size(), elements);
+  require_elements(kPlace, "number of values", input.x.size(), elements);
+  require_elements(kPlace, "size of the residual", input.residual.size(), elements);
   require_elements(kPlace, "size of the new residual", new_residual.size(), elements);
   require_out_bytes(kPlace, out.size(), tiles.wire_bytes(segments));
+  const TileKernels& kernels = tiles.kernels();
+  const TileLoops& loops = tile_loops();
+  WideTile x(input.x);
   alignas(64) float z[kUnitElements];
   EncodeReport report;
-  tiles.each_tile(segments, [&](const TileShape& shape, std::int64_t element, std::int64_t byte) {
-    loops::scale_add(x.data() + element, factor, residual.data() + element, z, shape.elements);
-    report.non_finite |= tiles.kernels().encode(shape, z, nullptr, out.data() + byte, new_residual.data() + element);
+  tiles.each_tile(segments, input.seed, [&](const TileShape& shape, std::int64_t element, std::int64_t byte) {
+    loops.scale_add(x.at(element, shape.elements), input.factor, input.residual.data() + element, z, shape.elements);
+    report.non_finite |= kernels.encode(shape, z, nullptr, out.data() + byte, new_residual.data() + element);
   });
   return report;
 }
 
-MomentumReport momentum_encode(const Codec& codec, const MomentumInput& input, std::span<const float> residual,
-                               Segments segments, std::span<std::byte> out, std::span<float> new_residual) {
+MomentumReport momentum_encode(const Codec& codec, const MomentumInput& input, Segments segments,
+                               std::span<std::byte> out, std::span<float> new_residual) {
   constexpr const char* kPlace = "codec::momentum_encode";
   const TileCodec& tiles = tiles_of(kPlace, codec);
   const std::int64_t elements = segments_elements(segments);
   require_elements(kPlace, "size of the gradient", input.gradient.size(), elements);
   require_elements(kPlace, "size of the momentum", input.momentum.size(), elements);
-  require_elements(kPlace, "size of the residual", residual.size(), elements);
+  require_elements(kPlace, "size of the residual", input.residual.size(), elements);
   require_elements(kPlace, "size of the new residual", new_residual.size(), elements);
   require_out_bytes(kPlace, out.size(), tiles.wire_bytes(segments));
   require_mask(kPlace, input.active, elements);
+  const TileKernels& kernels = tiles.kernels();
+  const TileLoops& loops = tile_loops();
   const float gain = (1.0F - input.beta1) * input.factor;
-  alignas(64) float z[kUnitElements];
+  WideTile gradients(input.gradient);
   TileMask mask(input.active);
+  alignas(64) float z[kUnitElements];
   MomentumReport report;
-  tiles.each_tile(segments, [&](const TileShape& shape, std::int64_t element, std::int64_t byte) {
-    const float* gradient = input.gradient.data() + element;
+  tiles.each_tile(segments, input.seed, [&](const TileShape& shape, std::int64_t element, std::int64_t byte) {
+    const float* gradient = gradients.at(element, shape.elements);
     const KeepWords keep = mask.over(element, shape.elements);
-    loops::momentum_add({gradient, input.momentum.data() + element, residual.data() + element, input.beta1, gain}, z,
-                        shape.elements);
+    loops.momentum_add({gradient, input.momentum.data() + element, input.residual.data() + element, input.beta1, gain},
+                       z, shape.elements);
     if (keep != nullptr) {
-      const loops::Sleepers sleepers = loops::look_at_sleepers(keep, gradient, shape.elements);
+      const Sleepers sleepers = loops.look_at_sleepers(keep, gradient, shape.elements);
       report.woke |= sleepers.non_zero;
       report.non_finite |= sleepers.non_finite;
-      loops::clear_unless(keep, z, shape.elements);
+      loops.clear_unless(keep, z, shape.elements);
     }
-    report.non_finite |= tiles.kernels().encode(shape, z, keep, out.data() + byte, new_residual.data() + element);
+    report.non_finite |= kernels.encode(shape, z, keep, out.data() + byte, new_residual.data() + element);
   });
   return report;
 }
@@ -120,18 +124,20 @@ EncodeReport accumulate_decode(const Codec& codec, const Contributions& contribu
   require_elements(kPlace, "size of the new residual", new_residual.size(), elements);
   require_out_bytes(kPlace, out.size(), bytes);
   require_mask(kPlace, contributions.active, elements);
-  alignas(64) float sum[kUnitElements];
+  const TileKernels& kernels = tiles.kernels();
+  const TileLoops& loops = tile_loops();
   TileMask mask(contributions.active);
+  alignas(64) float sum[kUnitElements];
   EncodeReport report;
   bool valid = true;
-  tiles.each_tile(segments, [&](const TileShape& shape, std::int64_t element, std::int64_t byte) {
-    valid &= sum_tile(tiles, shape, contributions, byte, sum);
-    loops::mean_add(sum, share, residual.data() + element, shape.elements);
+  tiles.each_tile(segments, contributions.seed, [&](const TileShape& shape, std::int64_t element, std::int64_t byte) {
+    valid &= sum_tile(kernels, shape, contributions, byte, sum);
+    loops.mean_add(sum, share, residual.data() + element, shape.elements);
     const KeepWords keep = mask.over(element, shape.elements);
-    if (keep != nullptr) loops::clear_unless(keep, sum, shape.elements);
-    report.non_finite |= tiles.kernels().encode(shape, sum, keep, out.data() + byte, new_residual.data() + element);
+    if (keep != nullptr) loops.clear_unless(keep, sum, shape.elements);
+    report.non_finite |= kernels.encode(shape, sum, keep, out.data() + byte, new_residual.data() + element);
   });
-  if (!valid) fail_scale(kPlace);
+  if (!valid) fail_corrupt(kPlace);
   return report;
 }
 
@@ -142,16 +148,18 @@ void accumulate(const Codec& codec, const Contributions& contributions, Segments
   const float share = require_contributions(kPlace, contributions, tiles.wire_bytes(segments));
   require_elements(kPlace, "size of the mean", mean.size(), elements);
   require_mask(kPlace, contributions.active, elements);
+  const TileKernels& kernels = tiles.kernels();
+  const TileLoops& loops = tile_loops();
   TileMask mask(contributions.active);
   bool valid = true;
-  tiles.each_tile(segments, [&](const TileShape& shape, std::int64_t element, std::int64_t byte) {
+  tiles.each_tile(segments, 0, [&](const TileShape& shape, std::int64_t element, std::int64_t byte) {
     float* sum = mean.data() + element;
-    valid &= sum_tile(tiles, shape, contributions, byte, sum);
-    loops::multiply(sum, share, shape.elements);
+    valid &= sum_tile(kernels, shape, contributions, byte, sum);
+    loops.multiply(sum, share, shape.elements);
     const KeepWords keep = mask.over(element, shape.elements);
-    if (keep != nullptr) loops::clear_unless(keep, sum, shape.elements);
+    if (keep != nullptr) loops.clear_unless(keep, sum, shape.elements);
   });
-  if (!valid) fail_scale(kPlace);
+  if (!valid) fail_corrupt(kPlace);
 }
 
 void decode_update(const Codec& codec, std::span<const std::byte> bytes, Segments segments, const FrozenState& state,
@@ -164,19 +172,21 @@ void decode_update(const Codec& codec, std::span<const std::byte> bytes, Segment
   require_elements(kPlace, "size of the momentum", state.momentum.size(), elements);
   require_elements(kPlace, "size of sqrt_v", state.sqrt_v.size(), elements);
   require_mask(kPlace, state.active, elements);
-  const loops::AdamNumbers numbers{step.lr, step.eps, step.weight_decay};
-  alignas(64) float decoded[kUnitElements];
+  const TileKernels& kernels = tiles.kernels();
+  const TileLoops& loops = tile_loops();
+  const AdamNumbers numbers{step.lr, step.eps, step.weight_decay};
   TileMask mask(state.active);
+  alignas(64) float decoded[kUnitElements];
   bool valid = true;
-  tiles.each_tile(segments, [&](const TileShape& shape, std::int64_t element, std::int64_t byte) {
+  tiles.each_tile(segments, 0, [&](const TileShape& shape, std::int64_t element, std::int64_t byte) {
     float* momentum = state.momentum.data() + element;
     const KeepWords keep = mask.over(element, shape.elements);
-    valid &= tiles.kernels().decode(shape, bytes.data() + byte, keep == nullptr ? momentum : decoded);
-    if (keep != nullptr) loops::copy_where(keep, decoded, momentum, shape.elements);
-    loops::adam_step({state.parameter.data() + element, momentum, state.sqrt_v.data() + element}, numbers, keep,
-                     shape.elements);
+    valid &= kernels.decode(shape, bytes.data() + byte, keep == nullptr ? momentum : decoded);
+    if (keep != nullptr) loops.copy_where(keep, decoded, momentum, shape.elements);
+    loops.adam_step({state.parameter.data() + element, momentum, state.sqrt_v.data() + element}, numbers, keep,
+                    shape.elements);
   });
-  if (!valid) fail_scale(kPlace);
+  if (!valid) fail_corrupt(kPlace);
 }
 
 }  // namespace thinwire::codec

@@ -21,30 +21,38 @@ namespace thinwire::codec {
 // Elements that do not take part stay outside the scale, are sent as +0 and ignored, their residual is 0.
 using ActiveMask = std::span<const std::uint64_t>;
 
+struct FeedbackInput {
+  Values x;
+  float factor = 1.0F;  // clip factor / loss scale
+  std::span<const float> residual;
+  std::uint64_t seed = 0;  // as of Codec::encode
+};
+
 // z = factor * x + residual ; bytes = C(z) ; new_residual = z - decode(bytes).
-// `new_residual` may be the same memory as `x`. `factor` is clip factor / loss scale.
-EncodeReport encode_feedback(const Codec& codec, std::span<const float> x, float factor,
-                             std::span<const float> residual, Segments segments, std::span<std::byte> out,
-                             std::span<float> new_residual);
+// `new_residual` may be the same memory as `x` where that is fp32.
+EncodeReport encode_feedback(const Codec& codec, const FeedbackInput& input, Segments segments,
+                             std::span<std::byte> out, std::span<float> new_residual);
 
 struct MomentumInput {
-  std::span<const float> gradient;
+  Values gradient;
   std::span<const float> momentum;
+  std::span<const float> residual;
   float beta1 = 0.9F;
-  float factor = 1.0F;  // clip factor / loss scale
-  ActiveMask active;    // element 0 is the first of the span
+  float factor = 1.0F;     // clip factor / loss scale
+  ActiveMask active = {};  // element 0 is the first of the span
+  std::uint64_t seed = 0;
 };
 
 // m_i = beta1 * m + ((1 - beta1) * factor) * g, never stored ; z = m_i + residual ; bytes = C(z) ;
-// new_residual = z - decode(bytes), which may be the same memory as the gradient.
+// new_residual = z - decode(bytes), which may be the same memory as the gradient where that is fp32.
 // Sets `woke` in the report when an element that does not take part has a non-zero gradient, and `non_finite` also for
 // a gradient that does not take part.
 struct MomentumReport {
   bool non_finite = false;
   bool woke = false;
 };
-MomentumReport momentum_encode(const Codec& codec, const MomentumInput& input, std::span<const float> residual,
-                               Segments segments, std::span<std::byte> out, std::span<float> new_residual);
+MomentumReport momentum_encode(const Codec& codec, const MomentumInput& input, Segments segments,
+                               std::span<std::byte> out, std::span<float> new_residual);
 
 // At a chunk's owner: a = (1/n) * sum of decoded contributions + residual ; out = C(a) ; new_residual = a -
 // decode(out). `contributions` holds n >= 1 encoded chunks; they are added in the order of the span, the same on every
@@ -52,6 +60,7 @@ MomentumReport momentum_encode(const Codec& codec, const MomentumInput& input, s
 struct Contributions {
   std::span<const std::span<const std::byte>> chunks;
   ActiveMask active;
+  std::uint64_t seed = 0;  // of the encoding; `accumulate` does not use it
 };
 EncodeReport accumulate_decode(const Codec& codec, const Contributions& contributions, std::span<const float> residual,
                                Segments segments, std::span<std::byte> out, std::span<float> new_residual);

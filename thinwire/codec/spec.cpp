@@ -1,33 +1,18 @@
 #include "thinwire/codec/spec.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "thinwire/base/error.hpp"
+#include "thinwire/codec/format.hpp"
 
 namespace thinwire::codec {
 namespace {
 
 constexpr const char* kPlace = "codec::make_codec";
-constexpr std::int64_t kScaleBytes = 4;
-
-struct Known {
-  std::string_view name;
-  Spec defaults;
-  bool takes_block;
-  bool takes_scale;
-};
-
-constexpr std::array kKnown = {
-    Known{"bf16", {Kind::kBf16, 1, BlockScale::kRms}, false, false},
-    Known{"fp32", {Kind::kFp32, 1, BlockScale::kRms}, false, false},
-    Known{"int4", {Kind::kInt4, 128, BlockScale::kRms}, true, false},
-    Known{"int8", {Kind::kInt8, 128, BlockScale::kRms}, true, false},
-    Known{"one_bit", {Kind::kOneBit, kUnitElements, BlockScale::kRms}, true, true},
-};
 
 // Levenshtein's distance, one row at a time.
 std::size_t edits_between(std::string_view a, std::string_view b) {
@@ -58,95 +43,102 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
        {.place = kPlace, .what = what, .got = "\"" + std::string(got) + "\"", .want = want, .hint = hint});
 }
 
-const Known& known_by_name(std::string_view name) {
-  for (const Known& known : kKnown)
-    if (known.name == name) return known;
+std::string number_text(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
+}
+
+const Format& format_by_name(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const Known& known : kKnown) names.push_back(known.name);
+  for (const Format* format : formats()) {
+    if (format->name == name) return *format;
+    names.push_back(format->name);
+  }
   fail_choice("codec name", name, names);
 }
 
-const Known& known_by_kind(Kind kind) {
-  return *std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& known) { return known.defaults.kind == kind; });
+std::string wanted_number(const OptionRule& rule) {
+  if (rule.cuts_unit) {
+    return "a number from " + number_text(rule.least) + " that divides " + std::to_string(kUnitElements);
+  }
+  return std::string(rule.whole ? "a whole number" : "a number") + " from " + number_text(rule.least) + " to " +
+         number_text(rule.most);
 }
 
-std::int64_t parse_block(std::string_view value) {
-  std::int64_t block = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), block);
-  if (error == std::errc() && end == value.data() + value.size() && block >= 1 && kUnitElements % block == 0)
-    return block;
+double parse_number(const OptionRule& rule, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  bool fits = error == std::errc() && end == text.data() + text.size() && value >= rule.least && value <= rule.most;
+  if (fits && (rule.whole || rule.cuts_unit)) fits = value == std::floor(value);
+  if (fits && rule.cuts_unit) fits = kUnitElements % static_cast<std::int64_t>(value) == 0;
+  if (fits) return value;
   fail(ErrorCode::kInvalidArgument, {.place = kPlace,
-                                     .what = "option block",
-                                     .got = "\"" + std::string(value) + "\"",
-                                     .want = "a number that divides 2048",
-                                     .hint = "128"});
+                                     .what = "option " + std::string(rule.key),
+                                     .got = "\"" + std::string(text) + "\"",
+                                     .want = wanted_number(rule),
+                                     .hint = number_text(rule.default_value)});
 }
 
-BlockScale parse_scale(std::string_view value) {
-  if (value == "rms") return BlockScale::kRms;
-  if (value == "mean_abs") return BlockScale::kMeanAbs;
-  fail_choice("option scale", value, {"mean_abs", "rms"});
+double parse_value(const OptionRule& rule, std::string_view text) {
+  if (rule.choices.empty()) return parse_number(rule, text);
+  const auto found = std::find(rule.choices.begin(), rule.choices.end(), text);
+  if (found != rule.choices.end()) return static_cast<double>(found - rule.choices.begin());
+  fail_choice("option " + std::string(rule.key), text, {rule.choices.begin(), rule.choices.end()});
 }
 
-void apply_option(const Known& known, std::string_view option, Spec& spec) {
+void apply_option(std::string_view option, Spec& spec) {
   const std::size_t equals = option.find('=');
   const std::string_view key = option.substr(0, equals);
   const std::string_view value = equals == std::string_view::npos ? std::string_view{} : option.substr(equals + 1);
-  if (key == "block" && known.takes_block) {
-    spec.block = parse_block(value);
-  } else if (key == "scale" && known.takes_scale) {
-    spec.scale = parse_scale(value);
-  } else {
-    std::vector<std::string_view> keys;
-    if (known.takes_block) keys.push_back("block");
-    if (known.takes_scale) keys.push_back("scale");
-    fail_choice("option of " + std::string(known.name), key, keys);
+  std::vector<std::string_view> keys;
+  for (std::size_t i = 0; i < spec.format->options.size(); ++i) {
+    const OptionRule& rule = spec.format->options[i];
+    if (rule.key == key) {
+      spec.options[i] = parse_value(rule, value);
+      return;
+    }
+    keys.push_back(rule.key);
   }
+  fail_choice("option of " + std::string(spec.format->name), key, keys);
+}
+
+void set_block(Spec& spec) {
+  spec.block = spec.format->default_block;
+  for (std::size_t i = 0; i < spec.format->options.size(); ++i)
+    if (spec.format->options[i].key == "block") spec.block = static_cast<std::int64_t>(spec.options[i]);
 }
 
 }  // namespace
 
 Spec spec_from_text(std::string_view text) {
   const std::size_t colon = text.find(':');
-  const Known& known = known_by_name(text.substr(0, colon));
-  Spec spec = known.defaults;
-  if (colon == std::string_view::npos) return spec;
-  for (std::string_view rest = text.substr(colon + 1);;) {
-    const std::size_t comma = rest.find(',');
-    apply_option(known, rest.substr(0, comma), spec);
-    if (comma == std::string_view::npos) return spec;
-    rest.remove_prefix(comma + 1);
+  Spec spec;
+  spec.format = &format_by_name(text.substr(0, colon));
+  for (std::size_t i = 0; i < spec.format->options.size(); ++i) spec.options[i] = spec.format->options[i].default_value;
+  for (std::size_t at = colon; at != std::string_view::npos;) {
+    const std::size_t next = text.find(',', at + 1);
+    apply_option(text.substr(at + 1, next == std::string_view::npos ? next : next - at - 1), spec);
+    at = next;
   }
+  set_block(spec);
+  return spec;
 }
 
 std::string to_text(const Spec& spec) {
-  const Known& known = known_by_kind(spec.kind);
-  std::string text(known.name);
-  if (known.takes_scale) text += spec.scale == BlockScale::kRms ? ":scale=rms" : ":scale=mean_abs";
-  if (known.takes_block) text += (known.takes_scale ? ",block=" : ":block=") + std::to_string(spec.block);
-  return text;
-}
-
-std::int64_t block_bytes(const Spec& spec, std::int64_t elements) {
-  switch (spec.kind) {
-    case Kind::kFp32:
-      return 4 * elements;
-    case Kind::kBf16:
-      return 2 * elements;
-    case Kind::kInt8:
-      return kScaleBytes + elements;
-    case Kind::kInt4:
-      return kScaleBytes + (elements + 1) / 2;
-    case Kind::kOneBit:
-      return kScaleBytes + (elements + 7) / 8;
+  std::string text(spec.format->name);
+  for (std::size_t i = 0; i < spec.format->options.size(); ++i) {
+    const OptionRule& rule = spec.format->options[i];
+    text += (i == 0 ? ":" : ",") + std::string(rule.key) + "=";
+    text += rule.choices.empty() ? number_text(spec.options[i]) : std::string(rule.choices[spec.choice(i)]);
   }
-  return 0;
+  return text;
 }
 
 std::int64_t piece_bytes(const Spec& spec, std::int64_t elements) {
   const std::int64_t whole = elements / spec.block;
   const std::int64_t rest = elements % spec.block;
-  return whole * block_bytes(spec, spec.block) + (rest > 0 ? block_bytes(spec, rest) : 0);
+  return (whole > 0 ? whole * spec.format->block_bytes(spec, spec.block) : 0) +
+         (rest > 0 ? spec.format->block_bytes(spec, rest) : 0);
 }
 
 std::int64_t segments_bytes(const Spec& spec, Segments segments) {
@@ -173,7 +165,7 @@ std::int64_t segments_elements(Segments segments) {
 
 std::vector<std::string> known_codecs() {
   std::vector<std::string> names;
-  for (const Known& known : kKnown) names.emplace_back(known.name);
+  for (const Format* format : formats()) names.emplace_back(format->name);
   return names;
 }
 

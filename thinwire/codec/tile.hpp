@@ -1,6 +1,7 @@
-// The kernels of a codec, which work on tiles: up to 2048 elements that begin at a block border. Private to the room.
+// Kernels work on tiles: up to 2048 elements that begin at a block border. Private to the room.
 //
 // A tile fits in L1, so a loop that prepares a tile, encodes it and writes its residual passes over memory once.
+// Every table here exists once per implementation (implementation.hpp): scalar, and one per instruction set.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +12,9 @@
 namespace thinwire::codec {
 
 struct TileShape {
+  const Spec& spec;
   std::int64_t elements;  // 1 to kUnitElements
-  std::int64_t block;
-  BlockScale scale;
+  std::uint64_t seed = 0;
 };
 
 // A mask as the kernels want it: all ones where the element takes part, else 0. Null: all take part.
@@ -23,21 +24,14 @@ struct TileKernels {
   // Writes the bytes of z and, unless `residual` is null, z - decode(bytes). Elements that do not take part must be +0
   // in z; they are not counted and get residual 0. Returns true when z holds a NaN or an infinity.
   bool (*encode)(const TileShape& shape, const float* z, KeepWords keep, std::byte* out, float* residual);
-  // values = decode(in); sum += decode(in). Both return false when a scale is not finite or negative.
+  // values = decode(in); sum += decode(in). Both return false when the bytes cannot have been written by encode.
   bool (*decode)(const TileShape& shape, const std::byte* in, float* values);
   bool (*add)(const TileShape& shape, const std::byte* in, float* sum);
 };
 
-extern const TileKernels kFp32Kernels;
-extern const TileKernels kBf16Kernels;
-extern const TileKernels kInt8Kernels;
-extern const TileKernels kInt4Kernels;
-extern const TileKernels kOneBitKernels;
+// Made of a format's block functions; the same for all formats.
+extern const TileKernels kScalarTileKernels;
 
-// Loops around the kernels, the same for every codec. `count` <= kUnitElements; outputs overlap nothing.
-namespace loops {
-
-void scale_add(const float* x, float factor, const float* residual, float* z, std::int64_t count);
 struct MomentumTile {
   const float* gradient;
   const float* momentum;
@@ -45,10 +39,6 @@ struct MomentumTile {
   float beta1;
   float gain;  // (1 - beta1) * factor
 };
-void momentum_add(const MomentumTile& tile, float* z, std::int64_t count);
-// sum = sum * factor + residual
-void mean_add(float* sum, float factor, const float* residual, std::int64_t count);
-void multiply(float* values, float factor, std::int64_t count);
 struct AdamTile {
   float* parameter;
   const float* momentum;
@@ -59,16 +49,35 @@ struct AdamNumbers {
   float eps;
   float weight_decay;
 };
-void adam_step(const AdamTile& tile, const AdamNumbers& numbers, KeepWords keep, std::int64_t count);
-// Bits first ... first + count - 1 of `mask` as words of all ones or 0.
-void expand_mask(const std::uint64_t* mask, std::int64_t first, std::uint32_t* keep, std::int64_t count);
-void clear_unless(KeepWords keep, float* values, std::int64_t count);  // +0 where keep is 0
-void copy_where(KeepWords keep, const float* from, float* to, std::int64_t count);
 struct Sleepers {
   bool non_zero;  // an element that does not take part is not +-0
   bool non_finite;
 };
-Sleepers look_at_sleepers(KeepWords keep, const float* values, std::int64_t count);
 
-}  // namespace loops
+// Loops around the kernels, the same for every codec. `count` <= kUnitElements; outputs overlap nothing but where said.
+struct TileLoops {
+  // z = factor * x + residual
+  void (*scale_add)(const float* x, float factor, const float* residual, float* z, std::int64_t count);
+  // z = (beta1 * momentum + gain * gradient) + residual
+  void (*momentum_add)(const MomentumTile& tile, float* z, std::int64_t count);
+  // sum = sum * factor + residual
+  void (*mean_add)(float* sum, float factor, const float* residual, std::int64_t count);
+  void (*multiply)(float* values, float factor, std::int64_t count);
+  void (*adam_step)(const AdamTile& tile, const AdamNumbers& numbers, KeepWords keep, std::int64_t count);
+  // Bits first ... first + count - 1 of `mask` as words of all ones or 0.
+  void (*expand_mask)(const std::uint64_t* mask, std::int64_t first, std::uint32_t* keep, std::int64_t count);
+  void (*clear_unless)(KeepWords keep, float* values, std::int64_t count);  // +0 where keep is 0
+  void (*copy_where)(KeepWords keep, const float* from, float* to, std::int64_t count);
+  Sleepers (*look_at_sleepers)(KeepWords keep, const float* values, std::int64_t count);
+  // Exactly; a NaN stays a NaN.
+  void (*widen_bf16)(const std::uint16_t* from, float* to, std::int64_t count);
+  void (*widen_fp16)(const std::uint16_t* from, float* to, std::int64_t count);
+};
+
+extern const TileLoops kScalarTileLoops;
+
+// Of the implementation that is chosen now.
+const TileKernels& tile_kernels(const Format& format);
+const TileLoops& tile_loops();
+
 }  // namespace thinwire::codec

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "thinwire/base/clock.hpp"
+#include "thinwire/base/rng.hpp"
 #include "thinwire/codec/fused.hpp"
 
 namespace thinwire::train {
@@ -87,7 +88,8 @@ class Feedback final : public TwoHopExchange<BucketExchange> {
     const std::span<const float> gradient = gradient_of(state, piece);
     const std::span<float> pending = pending_of(*state.worker, piece);
     const codec::EncodeReport result = codec::encode_feedback(
-        pieces_.codec(), gradient, step.factor, committed_of(*state.worker, piece), {&piece.numel, 1}, out, pending);
+        pieces_.codec(), {gradient, step.factor, committed_of(*state.worker, piece), pieces_.seed(1, piece)},
+        {&piece.numel, 1}, out, pending);
     if (step.measure_residual) {
       report_.residual_norm2 += square_sum(pending);
       report_.encoded_norm2 += square_sum(gradient) * step.factor * step.factor;
@@ -121,11 +123,13 @@ class Momentum final : public TwoHopExchange<MomentumExchange> {
     const std::span<float> pending = pending_of(*state.worker, piece);
     codec::MomentumInput input{.gradient = gradient_of(state, piece),
                                .momentum = state.momentum.momentum.subspan(piece.offset, piece.numel),
+                               .residual = committed_of(*state.worker, piece),
                                .beta1 = state.momentum.beta1,
                                .factor = step.factor,
-                               .active = mask_of(state, piece)};
-    const codec::MomentumReport result = codec::momentum_encode(
-        pieces_.codec(), input, committed_of(*state.worker, piece), {&piece.numel, 1}, out, pending);
+                               .active = mask_of(state, piece),
+                               .seed = pieces_.seed(1, piece)};
+    const codec::MomentumReport result =
+        codec::momentum_encode(pieces_.codec(), input, {&piece.numel, 1}, out, pending);
     if (step.measure_residual) {
       report_.residual_norm2 += square_sum(pending);
       report_.encoded_norm2 += square_sum(input.momentum);
@@ -143,6 +147,13 @@ TwoHopPieces::TwoHopPieces(const ExchangeParts& parts, std::shared_ptr<const cod
       offsets_(offsets_of(*parts.bucket, *codec_)),
       hops_(*parts.hop1, *parts.hop2, chunk_bytes_of(offsets_), parts.index) {}
 
+std::uint64_t TwoHopPieces::seed(int hop, const Piece& piece) const {
+  std::uint64_t seed = mix64(static_cast<std::uint64_t>(step_));
+  for (const int part : {hop, parts_.hop1->rank(), piece.parameter})
+    seed = mix64(seed ^ static_cast<std::uint64_t>(part));
+  return seed;
+}
+
 double TwoHopPieces::reduce() {
   hops_.receive();
   const double begin = monotonic_seconds();
@@ -156,7 +167,7 @@ double TwoHopPieces::reduce() {
     }
     codec::ErrorFeedback& residual = *(*parts_.server)[i].residual;
     const codec::EncodeReport result = codec::accumulate_decode(
-        *codec_, {chunks, mask_of((*parts_.gradients)[piece.parameter], piece)}, residual.committed(),
+        *codec_, {chunks, mask_of((*parts_.gradients)[piece.parameter], piece), seed(2, piece)}, residual.committed(),
         {&piece.numel, 1}, part(hops_.sum(), own, i), residual.pending());
     if (result.non_finite) flags |= comm::flag::kNonFinite;  // a sum of finite values may overflow
   }

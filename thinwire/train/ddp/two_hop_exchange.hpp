@@ -20,6 +20,7 @@ class TwoHopPieces {
   template <typename Encode>
   void send(const ExchangeStep& step, Encode&& encode) {
     std::uint32_t flags = step.flags;
+    step_ = step.step;
     for (std::size_t owner = 0; owner < offsets_.size(); ++owner) {
       const std::span<std::byte> message = hops_.outgoing(static_cast<int>(owner));
       for (std::size_t i = 0; i < offsets_[owner].size() - 1; ++i) {
@@ -28,6 +29,10 @@ class TwoHopPieces {
     }
     hops_.send(flags, step.step);
   }
+
+  // What the codec draws random numbers from: of its own for every step, rank, hop and parameter, and the same again
+  // after a resume.
+  std::uint64_t seed(int hop, const Piece& piece) const;
 
   // At the owner, after hop 1: adds up, encodes the sum with the server residual, starts hop 2.
   double reduce();  // seconds spent on the owner's part, waiting left out
@@ -47,6 +52,7 @@ class TwoHopPieces {
   std::shared_ptr<const codec::Codec> codec_;
   std::vector<std::vector<std::size_t>> offsets_;  // by owner: where each piece's bytes begin, and their end
   comm::TwoHop hops_;
+  std::int64_t step_ = 0;  // of the last send
 };
 
 }  // namespace thinwire::train
