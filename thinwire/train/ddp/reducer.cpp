@@ -92,7 +92,7 @@ void Reducer::give_up_step() noexcept {
 
 void Reducer::end_step(State state) {
   state_ = state;
-  if (world_.progress().open_step == this) world_.progress().open_step = nullptr;
+  world_.release(this);
 }
 
 void Reducer::require_alive() const {
@@ -199,8 +199,7 @@ void Reducer::note_exchanged_gradients() {
 
 // Two threads that issue collectives on one world would do so in an order of their own on each rank.
 void Reducer::require_only_user() const {
-  const void* user = world_.progress().open_step;
-  if (user == nullptr || user == this) return;
+  if (world_.is_free_for(this)) return;
   fail(ErrorCode::kState, {"train::Reducer", "steps of two DataParallel open at once over one World", "",
                            "one at a time", "a World for each, or ending one backward before the other begins"});
 }
@@ -211,7 +210,7 @@ void Reducer::open_step() {
   if (before_step_) before_step_();
   untaken_ = state_ == State::kExchanged;
   state_ = State::kBackward;
-  world_.progress().open_step = this;
+  world_.claim(this);
   opened_at_s_ = monotonic_seconds();
   ++opened_steps_;
   arrival_.clear();
