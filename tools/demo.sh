@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains a small vision transformer on 2 ranks over a slow link, dense and then with 1-bit Adam, and compares the two.
-#   tools/demo.sh [--data DIR] [--link RATE] [--steps N] [--programs DIR] [--out DIR]
+#   tools/demo.sh [--data DIR] [--link RATE] [--steps N] [--seed N] [--programs DIR] [--out DIR]
 # DIR of --data holds the four IDX files of Fashion-MNIST; RATE as tc writes it. Results lie in --out (runs/demo).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ stop() { echo "demo: $1" >&2; exit "${2:-1}"; }
 while [ $# -gt 0 ]; do
   case $1 in
     -h | --help) sed -n '2,4s/^# \{0,1\}//p' tools/demo.sh; exit 0 ;;
-    --data | --link | --steps | --programs | --out)
+    --data | --link | --steps | --seed | --programs | --out)
       [ $# -ge 2 ] || stop "$1 needs a value; see --help" 2
       declare "${1#--}=$2"; shift 2 ;;
     *) stop "unknown option $1; see --help" 2 ;;

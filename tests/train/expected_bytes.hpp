@@ -43,7 +43,7 @@ inline std::vector<std::int64_t> segments(const Bucket& bucket) {
   return lengths;
 }
 
-// The last bucket, where it is dense, carries four floats of flags.
+// The last bucket, where it is dense, carries kDenseFlagFloats.
 inline Bytes expected_bytes(DataParallel& parallel, comm::World& world) {
   ExchangeSet& exchanges = parallel.reducer().exchanges();
   const std::vector<Bucket>& buckets = exchanges.layout().buckets;
@@ -51,7 +51,7 @@ inline Bytes expected_bytes(DataParallel& parallel, comm::World& world) {
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     const ParameterRoute& route = exchanges.bucket_route(static_cast<int>(i));
     if (route.route == Route::kDense) {
-      const std::int64_t floats = buckets[i].elements + (i + 1 == buckets.size() ? 4 : 0);
+      const std::int64_t floats = buckets[i].elements + (i + 1 == buckets.size() ? kDenseFlagFloats : 0);
       bytes.all_reduce += cost::ring_all_reduce(world.size(), 4 * floats, {}, 4).sent_bytes;
     } else {
       const auto two_hops =

@@ -53,15 +53,24 @@ TEST(Misuse, AStepAfterAccumulationOnlyIsRefused) {
   });
 }
 
-TEST(Misuse, AllReduceMeanRefusesOtherTypesBeforeAnythingIsSent) {
+TEST(Misuse, AllReduceMeanRefusesWhatDoesNotFitOnEveryRankAlike) {
   on_ranks(2, [&](comm::World& world) {
     TinyNet net = make_tiny_net();
     DataParallel parallel(*net, world);
     AdamW optimizer(parallel);
-    for (const torch::Tensor& wrong : {torch::zeros({4}, torch::kHalf), torch::zeros({4}, torch::kLong),
-                                       torch::zeros({4, 4}).t().slice(0, 0, 2), torch::Tensor()}) {
-      if (world.rank() == 0) refusal(ErrorCode::kInvalidArgument, [&] { parallel.all_reduce_mean(wrong); });
+    const std::vector<torch::Tensor> wrong{torch::zeros({4}, torch::kHalf), torch::zeros({4}, torch::kLong),
+                                           torch::zeros({4, 4}).t().slice(0, 0, 2), torch::Tensor()};
+    for (const torch::Tensor& values : wrong) {
+      refusal(ErrorCode::kInvalidArgument, [&] { parallel.all_reduce_mean(values); });
+      refusal(ErrorCode::kMismatch, [&] { parallel.all_reduce_mean(world.rank() == 0 ? values : torch::zeros({4})); });
     }
+    EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { parallel.all_reduce_mean(torch::zeros({4 + world.rank()})); }),
+                HasSubstr("tensor differs between ranks"));
+    refusal(ErrorCode::kMismatch,
+            [&] { parallel.all_reduce_mean(torch::zeros({4}, world.rank() == 0 ? torch::kFloat : torch::kDouble)); });
+    const torch::Tensor mean = torch::full({3}, 1.0F + world.rank());
+    parallel.all_reduce_mean(mean);
+    EXPECT_EQ(mean[2].item<float>(), 1.5F);
     one_step(net, optimizer, 0, world.rank());
     EXPECT_FALSE(parallel.last_step().skipped);
   });

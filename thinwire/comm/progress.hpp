@@ -15,9 +15,6 @@ struct Progress {
   std::atomic<int> bucket{-1};
   std::atomic<int> hop{0};  // 0: none, 1, 2
   std::atomic<Phase> phase{Phase::kComputing};
-
-  // Not for people: whose step is open on this world (train::Reducer). The trainer's thread reads and writes it.
-  std::atomic<const void*> open_step{nullptr};
 };
 
 }  // namespace thinwire::comm

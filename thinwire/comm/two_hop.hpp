@@ -27,6 +27,10 @@ inline constexpr std::uint32_t kWake = 1U << 1;       // an element with a froze
 inline constexpr std::uint32_t kUnused = 1U << 2;     // a parameter without a gradient on some rank
 inline constexpr std::uint32_t kActive = 1U << 3;     // some rank still has batches
 inline constexpr std::uint32_t kDropped = 1U << 4;    // some rank gave its step up: skip it
+// One of kTurns bits, for a count modulo kTurns that must be the same on every rank: two of them after the exchange say
+// that it is not.
+inline constexpr int kTurns = 8;
+inline constexpr std::uint32_t kTurn = 1U << 8;
 }  // namespace flag
 
 class TwoHop {

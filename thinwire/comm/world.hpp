@@ -1,6 +1,7 @@
 // Everything one rank needs to talk to the others: two groups (one per hop), its place, progress that peers can see.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,18 @@ class World {
 
   // True when a link of limited speed is emulated: what is timed here is no network.
   virtual bool emulated() const = 0;
+
+  // One user at a time may issue collectives between claim and release (train::Reducer, for a step): two would do so
+  // in an order of their own on each rank. Any thread.
+  bool is_free_for(const void* user) const {
+    const void* holder = user_;
+    return holder == nullptr || holder == user;
+  }
+  void claim(const void* user) { user_ = user; }                                    // REQUIRES: is_free_for(user)
+  void release(const void* user) { user_.compare_exchange_strong(user, nullptr); }  // nothing when another holds it
+
+ private:
+  std::atomic<const void*> user_{nullptr};
 };
 
 // Reads rank, world size and address from the environment (torchrun, thinwire run, mpirun, srun; docs/cluster.md says

@@ -165,11 +165,14 @@ void DataParallel::sync_buffers() {
 void DataParallel::all_reduce_mean(at::Tensor values) {
   const bool reducible = values.defined() && values.is_contiguous() &&
                          (values.scalar_type() == at::kFloat || values.scalar_type() == at::kDouble);
-  if (!reducible) {  // found before anything is sent: the ranks stay in step
+  const std::string got = !values.defined() ? "undefined"
+                                            : c10::str(values.dtype(), " ", values.sizes(),
+                                                       values.is_contiguous() ? "" : ", not contiguous");
+  // One rank's mistake must end the call on all of them: a collective that fits on some only would end the process.
+  impl_->reducer.require_same("train::all_reduce_mean", {{"tensor", got}});
+  if (!reducible) {
     fail(ErrorCode::kInvalidArgument,
-         {"train::all_reduce_mean", "tensor",
-          values.defined() ? c10::str(values.dtype(), values.is_contiguous() ? "" : ", not contiguous") : "undefined",
-          "a contiguous tensor of float32 or float64", ""});
+         {"train::all_reduce_mean", "tensor", got, "a contiguous tensor of float32 or float64", ""});
   }
   const at::NoGradGuard no_grad;
   impl_->reducer.run_collective([&](comm::World& world) {

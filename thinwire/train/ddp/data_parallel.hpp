@@ -93,7 +93,10 @@ class DataParallel {
   void sync_buffers();
 
   // Collectives for the caller's own numbers; they queue behind the exchange of the open step, so that every rank
-  // issues them in the same order. `values` is replaced by the mean over the ranks. float32 or float64, any shape.
+  // issues them in the same order; a step that backward left open by an exception is given up first, on every rank. Not
+  // inside backward, and not while another rank is in join(): that rank waits for a step. `values` is replaced by the
+  // mean over the ranks; contiguous float32 or float64 of any shape. Throws Error kMismatch when ranks bring different
+  // tensors, kInvalidArgument, both before anything is added up.
   void all_reduce_mean(at::Tensor values);
   void barrier();
 

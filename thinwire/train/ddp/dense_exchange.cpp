@@ -13,9 +13,11 @@ namespace thinwire::train {
 namespace {
 
 // One float per flag that a dense bucket can carry; more than zero after the sum: some rank set it.
-constexpr std::uint32_t kFlagOf[] = {comm::flag::kUnused, comm::flag::kActive, comm::flag::kDropped,
-                                     comm::flag::kNonFinite};
-static_assert(std::size(kFlagOf) == kDenseFlagFloats);
+constexpr std::uint32_t kFlagOf[] = {comm::flag::kUnused,    comm::flag::kActive,    comm::flag::kDropped,
+                                     comm::flag::kNonFinite, comm::flag::kTurn,      comm::flag::kTurn << 1,
+                                     comm::flag::kTurn << 2, comm::flag::kTurn << 3, comm::flag::kTurn << 4,
+                                     comm::flag::kTurn << 5, comm::flag::kTurn << 6, comm::flag::kTurn << 7};
+static_assert(std::size(kFlagOf) == kDenseFlagFloats && comm::flag::kTurns == 8);
 
 class DenseExchange final : public BucketExchange {
  public:

@@ -54,7 +54,7 @@ struct ExchangeParts {
 // float32 all-reduce of `flat` (the bucket's elements, then kDenseFlagFloats when `carries_flags`), divided by the
 // ranks.
 //   steps 2(n-1)    bytes as comm::Counters says    error: rounding of the sum
-inline constexpr std::int64_t kDenseFlagFloats = 4;
+inline constexpr std::int64_t kDenseFlagFloats = 12;
 std::unique_ptr<BucketExchange> make_dense_exchange(const ExchangeParts& parts, at::Tensor flat, bool carries_flags);
 
 // Gradient through the codec with error feedback at both hops; ends with the decoded mean in each parameter's `source`.

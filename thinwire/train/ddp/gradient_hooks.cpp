@@ -2,7 +2,6 @@
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -36,10 +35,12 @@ GradientHooks::~GradientHooks() {
   }
 }
 
-void GradientHooks::hook_thawed() {
+bool GradientHooks::hook_thawed() {
+  bool missed = false;
   for (std::size_t i = 0; i < impl_->parameters.size(); ++i) {
     Impl::Hook& hook = impl_->hooks[i];
     if (hook.accumulator || !impl_->parameters[i].tensor.requires_grad()) continue;
+    missed = missed || impl_->parameters[i].tensor.grad().defined();
     hook.accumulator = torch::autograd::impl::grad_accumulator(impl_->parameters[i].tensor);
     hook.key = hook.accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
         [this, parameter = static_cast<int>(i)](const Variables& outputs, const Variables& inputs) {
@@ -47,18 +48,27 @@ void GradientHooks::hook_thawed() {
           return outputs;
         }));
   }
+  return missed;
 }
 
-bool GradientHooks::hooked(int parameter) const {
-  return static_cast<bool>(impl_->hooks[parameter].accumulator);
+int GradientHooks::lost() const {
+  for (std::size_t i = 0; i < impl_->hooks.size(); ++i) {
+    const Accumulator& held = impl_->hooks[i].accumulator;
+    if (held && torch::autograd::impl::try_get_grad_accumulator(impl_->parameters[i].tensor) != held) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
 }
 
-int current_backward() {
-  return torch::autograd::get_current_graph_task_id();
+std::weak_ptr<const void> after_backward(std::function<void()> callback) {
+  const auto alive = std::make_shared<const char>();
+  torch::autograd::Engine::get_default_engine().queue_callback([callback = std::move(callback), alive] { callback(); });
+  return alive;
 }
 
-void after_backward(std::function<void()> callback) {
-  torch::autograd::Engine::get_default_engine().queue_callback(std::move(callback));
+bool inside_another_backward() {
+  return torch::autograd::get_current_node() != nullptr;
 }
 
 }  // namespace thinwire::train

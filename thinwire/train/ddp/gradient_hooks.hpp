@@ -23,18 +23,21 @@ class GradientHooks {
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;
 
-  // Hooks parameters that have begun to require gradients since the last call.
-  void hook_thawed();
-  bool hooked(int parameter) const;
+  // Hooks parameters that have begun to require gradients since the last call. True when one of them has a gradient,
+  // which came without us.
+  bool hook_thawed();
+  // The first parameter whose hook autograd has lost, since the module was moved or converted; -1: none.
+  int lost() const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-// Identifies the backward pass that runs on this thread.
-int current_backward();
-// Runs `callback` when the current backward has ended well; what it throws comes out of backward().
-void after_backward(std::function<void()> callback);
+// Runs `callback` when the current backward has ended well; what it throws comes out of backward(). The token expires
+// with that backward, however it ends.
+std::weak_ptr<const void> after_backward(std::function<void()> callback);
+// In such a callback: the backward that ends was called by a node of another one.
+bool inside_another_backward();
 
 }  // namespace thinwire::train

@@ -1,5 +1,6 @@
 #include "thinwire/train/ddp/parameters.hpp"
 
+#include <ATen/MemoryOverlap.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/embedding.h>
 
@@ -128,6 +129,11 @@ std::vector<Fact> model_facts(const std::vector<Parameter>& parameters, const to
                                                              " ", to_string(parameter.declared))});
   }
   for (const auto& buffer : module.named_buffers()) {
+    if (at::has_internal_overlap(buffer.value()) == at::MemOverlap::Yes) {
+      fail(ErrorCode::kInvalidArgument,
+           {kPlace, "buffer " + buffer.key(), "an expanded tensor, whose elements share memory",
+            "memory of its own, since rank 0's values are copied into it", "buffer.clone()"});
+    }
     facts.push_back({"buffer " + buffer.key(), c10::str(buffer.value().sizes(), " ", buffer.value().dtype())});
   }
   return facts;

@@ -2,6 +2,7 @@
 // checkpoints.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <c10/util/StringUtil.h>
 
 #include <algorithm>
 #include <utility>
@@ -18,14 +19,59 @@ namespace thinwire::train {
 // ---- between backward and the next one
 
 const StepOutcome* Reducer::outcome() {
-  hooks_->hook_thawed();
+  require_hooks();
+  const bool missed = hooks_->hook_thawed();
   if (state_ == State::kBackward) drop_open_step();
+  if (state_ == State::kIdle && missed && sync_) {  // no hook of ours was there to open the step
+    const at::NoGradGuard no_grad;
+    open_step();
+    take_missing_gradients();
+    finish_exchange(comm::flag::kActive);
+  }
+  if (state_ == State::kExchanged && !pipeline_.outcome().skip() && given_up()) state_ = State::kIdle;
   if (state_ == State::kIdle && std::exchange(accumulated_, false)) {
     fail(ErrorCode::kState,
          {"train::Reducer", "a step", "gradients that were only accumulated, under no_sync()",
           "a last backward without it, which sends the sum", "ending no_sync() one backward earlier"});
   }
-  return state_ == State::kExchanged ? &pipeline_.outcome() : nullptr;
+  if (state_ == State::kExchanged) return &pipeline_.outcome();
+  ++idle_steps_;
+  return nullptr;
+}
+
+// Moving or converting the module makes autograd forget its accumulators and our hooks with them.
+void Reducer::require_hooks() const {
+  const int lost = hooks_->lost();
+  if (lost < 0) return;
+  fail(ErrorCode::kState,
+       {"train::Reducer", "parameter " + parameters_[lost].name, "moved or converted after DataParallel was made",
+        "a module that stays as it is", "module.to(...) before DataParallel"});
+}
+
+// True when zero_grad() has cleared every gradient since the exchange. Throws Error kState when one was replaced by
+// something else than a gradient of its parameter.
+bool Reducer::given_up() const {
+  std::int64_t used = 0;
+  std::int64_t cleared = 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    used += used_[i] != 0 ? 1 : 0;
+    cleared += used_[i] != 0 && !parameters_[i].tensor.grad().defined() ? 1 : 0;
+  }
+  if (used > 0 && cleared == used) return true;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor& gradient = parameters_[i].tensor.grad();
+    if (used_[i] == 0) continue;
+    if (gradient.defined() && gradient.sizes() == parameters_[i].tensor.sizes() && gradient.is_contiguous() &&
+        gradient.scalar_type() == at::kFloat) {
+      continue;
+    }
+    fail(ErrorCode::kState,
+         {"train::Reducer", "gradient of " + parameters_[i].name + " between backward and step",
+          gradient.defined() ? c10::str(gradient.sizes(), " ", gradient.dtype()) : "none",
+          c10::str("the contiguous float32 tensor of ", parameters_[i].tensor.sizes(), " that the exchange left"),
+          "changing its values in place"});
+  }
+  return false;
 }
 
 float Reducer::gradient_factor(int parameter) const {

@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 
 #include "thinwire/base/clock.hpp"
@@ -92,7 +93,7 @@ void Reducer::give_up_step() noexcept {
 
 void Reducer::end_step(State state) {
   state_ = state;
-  if (world_.progress().open_step == this) world_.progress().open_step = nullptr;
+  world_.release(this);
 }
 
 void Reducer::require_alive() const {
@@ -130,6 +131,11 @@ void Reducer::require_same(const std::string& place, const std::vector<Fact>& fa
 void Reducer::run_collective(const std::function<void(comm::World&)>& work) {
   require_alive();
   require_only_user();
+  if (state_ == State::kBackward && !open_backward_.expired()) {
+    fail(ErrorCode::kState, {"train::Reducer", "a collective", "called while backward runs", "after it or before it",
+                             "moving the call out of hooks and of nodes of the graph"});
+  }
+  if (state_ == State::kBackward) drop_open_step();  // the others have gone through their exchange
   streams_->gradients_recorded();
   guard([&] {
     thread_.run([&] {
@@ -151,16 +157,14 @@ void Reducer::on_gradient(int parameter, const at::Tensor& incoming) {
     return;
   }
   const at::NoGradGuard no_grad;
-  const int backward = current_backward();
-  if (state_ == State::kBackward && backward != backward_) {
+  if (state_ == State::kBackward && open_backward_.expired()) {
     const at::Tensor first = incoming.defined() ? incoming.detach().clone() : at::Tensor();
     drop_open_step();
     parameters_[parameter].tensor.mutable_grad() = first;
   }
   if (state_ != State::kBackward) {
     open_step();
-    backward_ = backward;
-    after_backward([this] { on_backward_end(); });
+    open_backward_ = after_backward([this] { on_backward_end(); });
   }
   if (arrived_[parameter] != 0) {
     fail(ErrorCode::kState, {"train::Reducer", "gradient of " + parameters_[parameter].name + " in one backward",
@@ -199,8 +203,7 @@ void Reducer::note_exchanged_gradients() {
 
 // Two threads that issue collectives on one world would do so in an order of their own on each rank.
 void Reducer::require_only_user() const {
-  const void* user = world_.progress().open_step;
-  if (user == nullptr || user == this) return;
+  if (world_.is_free_for(this)) return;
   fail(ErrorCode::kState, {"train::Reducer", "steps of two DataParallel open at once over one World", "",
                            "one at a time", "a World for each, or ending one backward before the other begins"});
 }
@@ -211,7 +214,7 @@ void Reducer::open_step() {
   if (before_step_) before_step_();
   untaken_ = state_ == State::kExchanged;
   state_ = State::kBackward;
-  world_.progress().open_step = this;
+  world_.claim(this);
   opened_at_s_ = monotonic_seconds();
   ++opened_steps_;
   arrival_.clear();
@@ -246,6 +249,10 @@ void Reducer::count_remaining() {
 void Reducer::take_gradient(int parameter, const at::Tensor& incoming) {
   at::Tensor& gradient = parameters_[parameter].tensor.mutable_grad();
   const at::Tensor& slot = exchanges_.slot(parameter);
+  if (gradient.layout() != at::kStrided) {
+    fail(ErrorCode::kInvalidArgument, {"train::Reducer", "gradient of " + parameters_[parameter].name,
+                                       "a sparse tensor", "a dense one", "Embedding without sparse(true)"});
+  }
   GradientState& state = exchanges_.gradients()[parameter];
   state.used = true;
   state.woke = false;
@@ -285,6 +292,14 @@ void Reducer::hand_over(int bucket, std::uint32_t flags) {
 }
 
 void Reducer::on_backward_end() {
+  // Dense means may be added to and exchanged again by the outer one.
+  const bool dense = std::all_of(wanted_.begin(), wanted_.end(),
+                                 [](const ParameterRoute& route) { return route.route == Route::kDense; });
+  if (!dense && inside_another_backward()) {
+    fail(ErrorCode::kState, {"train::Reducer", "a backward inside of a backward",
+                             "first to reach a parameter, so that nobody tells when the outer one has ended",
+                             "a parameter that the outer one reaches before", "leaving the last layer out of it"});
+  }
   const at::NoGradGuard no_grad;
   timeline_.record({.kind = watch::EventKind::kBackward,
                     .step = opened_steps_,
@@ -322,7 +337,7 @@ void Reducer::finish_exchange(std::uint32_t flags) {
   const bool own_batch = (flags & comm::flag::kActive) != 0;
   const bool some_unused = std::find(undefined_.begin(), undefined_.end(), 1) != undefined_.end();
   guard([&] {
-    hand_over_rest(flags | (some_unused ? comm::flag::kUnused : 0));
+    hand_over_rest(flags | (some_unused ? comm::flag::kUnused : 0) | turn_flag());
     thread_.run([this, own_batch] {
       pipeline_.conclude(own_batch);
       const WaitingScope waiting(world_.progress());
@@ -330,6 +345,7 @@ void Reducer::finish_exchange(std::uint32_t flags) {
       if (settings_.broadcast_buffers) broadcast_buffers();
       streams_->exchange_recorded();
     });
+    require_same_turn();
   });
   streams_->wait_for_exchange();
   restore_undefined_gradients();
@@ -338,6 +354,21 @@ void Reducer::finish_exchange(std::uint32_t flags) {
   exposed_s_ = end - begin;
   timeline_.record({.kind = watch::EventKind::kExposed, .step = opened_steps_, .begin_s = begin, .end_s = end});
   end_step(State::kExchanged);
+}
+
+// Steps taken, and calls of step() that found none to take: where a rank catches an exception and goes on, both are
+// what differs. The weights keep one of each from making up for the other.
+std::uint32_t Reducer::turn_flag() const {
+  return comm::flag::kTurn << ((committed_steps_ + 3 * idle_steps_) % comm::flag::kTurns);
+}
+
+void Reducer::require_same_turn() const {
+  const std::uint32_t turns = (pipeline_.outcome().flags / comm::flag::kTurn) % (1U << comm::flag::kTurns);
+  if (std::has_single_bit(turns)) return;
+  fail(ErrorCode::kMismatch, {"train::Reducer", "steps taken before step " + std::to_string(opened_steps_),
+                              "a different number on some rank", "the same on every rank",
+                              "the same calls of step() everywhere, also where an exception is caught, and resuming "
+                              "from the last checkpoint"});
 }
 
 // On the communication thread. Only when a message said that there is something to agree on.

@@ -61,8 +61,9 @@ class Reducer {
   enum class State { kIdle, kBackward, kExchanged };
   State state() const { return state_; }
 
-  // The step that waits to be taken, or nothing when there was no backward since the last one. A step that backward
-  // left open (an exception) is dropped here, on every rank.
+  // The step that waits to be taken, or nothing when there was no backward since the last one, or its gradients were
+  // cleared. A step that backward left open (an exception) is dropped here, on every rank. Once per call of step():
+  // calls without a step are counted and compared between ranks.
   const StepOutcome* outcome();
   // A rank anywhere has a gradient for this parameter in this step.
   bool used(int parameter) const { return used_[parameter] != 0; }
@@ -127,6 +128,10 @@ class Reducer {
   void hand_over_ready();
   void hand_over_rest(std::uint32_t flags);
   void finish_exchange(std::uint32_t flags);
+  std::uint32_t turn_flag() const;
+  void require_same_turn() const;
+  bool given_up() const;
+  void require_hooks() const;
   void agree_on_masks();
   void restore_undefined_gradients();
   void drop_open_step();
@@ -150,13 +155,14 @@ class Reducer {
 
   State state_ = State::kIdle;
   bool sync_ = true;
-  bool untaken_ = false;      // the open step began before the one before it was taken
-  bool accumulated_ = false;  // a backward under no_sync() since the last exchange
-  bool ordered_ = false;      // buckets follow rank 0's arrival order
-  int backward_ = -1;
-  std::string broken_;  // why no further exchange is possible
+  bool untaken_ = false;                     // the open step began before the one before it was taken
+  bool accumulated_ = false;                 // a backward under no_sync() since the last exchange
+  bool ordered_ = false;                     // buckets follow rank 0's arrival order
+  std::weak_ptr<const void> open_backward_;  // expires with the backward that opened the step
+  std::string broken_;                       // why no further exchange is possible
   std::int64_t opened_steps_ = 0;
   std::int64_t committed_steps_ = 0;
+  std::int64_t idle_steps_ = 0;  // calls of step() that found nothing to take
   std::vector<ParameterRoute> wanted_;
   std::vector<int> arrival_;                  // parameters in the order of this step's hooks
   std::vector<char> arrived_;                 // by parameter

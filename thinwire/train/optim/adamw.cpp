@@ -11,7 +11,7 @@ namespace {
 std::vector<Fact> all_facts(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
   std::vector<Fact> facts;
   for (std::size_t group = 0; group < groups.size(); ++group) {
-    const auto some = facts_of(static_cast<const AdamWOptions&>(groups[group].options()).settings(), group);
+    const auto some = facts_of(group_settings<AdamWSettings>(groups[group]), group);
     facts.insert(facts.end(), some.begin(), some.end());
   }
   return facts;
@@ -33,7 +33,7 @@ AdamW::AdamW(DataParallel& parallel, const std::vector<torch::optim::OptimizerPa
     : Optimizer(groups, std::make_unique<AdamWOptions>(settings)),
       impl_(std::make_unique<Impl>(parallel.reducer(), with_own_options(param_groups_, groups))) {
   for (const auto& group : param_groups_) {
-    check_adam(static_cast<const AdamWOptions&>(group.options()).settings());
+    check_adam(group_settings<AdamWSettings>(group));
   }
   Reducer& reducer = parallel.reducer();
   reducer.set_routes(gradient_routes(reducer.parameters(), parallel.settings().codec, false));
@@ -46,7 +46,7 @@ torch::Tensor AdamW::step(LossClosure closure) {
     for (std::size_t i = 0; i < impl_->bucketed.count(); ++i) {
       if (!impl_->bucketed.updates(i)) continue;
       const auto& group = param_groups_[impl_->bucketed.group_of(static_cast<int>(i))];
-      impl_->moments.update(impl_->bucketed, i, static_cast<const AdamWOptions&>(group.options()).settings());
+      impl_->moments.update(impl_->bucketed, i, group_settings<AdamWSettings>(group));
     }
   };
   return impl_->bucketed.step(closure, update, [this] { return impl_->moments.named(impl_->bucketed); });

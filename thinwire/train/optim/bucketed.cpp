@@ -21,6 +21,12 @@ std::unordered_map<const void*, int> index_by_identity(const std::vector<Paramet
   return index;
 }
 
+std::size_t tensors_in(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
+  std::size_t count = 0;
+  for (const auto& group : groups) count += group.params().size();
+  return count;
+}
+
 }  // namespace
 
 std::vector<torch::optim::OptimizerParamGroup> all_parameters(DataParallel& parallel) {
@@ -40,10 +46,11 @@ const std::vector<torch::optim::OptimizerParamGroup>& with_own_options(
 
 Bucketed::Bucketed(Reducer& reducer, const std::vector<torch::optim::OptimizerParamGroup>& groups,
                    const std::vector<Fact>& settings)
-    : reducer_(reducer), group_of_(reducer.parameters().size(), -1) {
+    : reducer_(reducer), groups_(groups), tensors_(tensors_in(groups)), group_of_(reducer.parameters().size(), -1) {
   const auto index = index_by_identity(reducer.parameters());
   for (std::size_t group = 0; group < groups.size(); ++group) {
     for (const torch::Tensor& tensor : groups[group].params()) {
+      if (tensor.numel() == 0) continue;  // nothing to exchange, nothing to update
       const auto found = index.find(tensor.unsafeGetTensorImpl());
       if (found == index.end()) {
         fail(ErrorCode::kInvalidArgument,
@@ -77,6 +84,10 @@ std::span<const float> Bucketed::gradient(std::size_t i) const {
 
 torch::Tensor Bucketed::step(const torch::optim::Optimizer::LossClosure& closure, const std::function<void()>& update,
                              const std::function<NamedTensors()>& state) const {
+  if (tensors_in(groups_) != tensors_) {
+    fail(ErrorCode::kState, {"train::optimizer", "parameter groups", "some that were added later",
+                             "those that the optimizer was made with", "an optimizer made with all groups"});
+  }
   torch::Tensor loss;
   if (closure) {
     const at::AutoGradMode enable(true);

@@ -23,8 +23,9 @@ const std::vector<torch::optim::OptimizerParamGroup>& with_own_options(
 
 class Bucketed {
  public:
-  // (collective) Tells the reducer the groups. Throws Error kInvalidArgument for a tensor that is not a parameter of
-  // the module or lies in two groups, kMismatch when groups or `settings` differ between ranks.
+  // (collective) Tells the reducer the groups, which must outlive this object. Throws Error kInvalidArgument for a
+  // tensor that is not a parameter of the module or lies in two groups, kMismatch when groups or `settings` differ
+  // between ranks.
   Bucketed(Reducer& reducer, const std::vector<torch::optim::OptimizerParamGroup>& groups,
            const std::vector<Fact>& settings);
 
@@ -38,14 +39,17 @@ class Bucketed {
   // True when the step changes this parameter: it is in a group and some rank has a gradient for it.
   bool updates(std::size_t i) const { return group_of_[i] >= 0 && reducer_.used(static_cast<int>(i)); }
 
-  // Runs the closure, takes what the reducer has, calls `update` unless the step is skipped, commits, and compares the
-  // state of all ranks when that is due (`state`: tensors besides the parameters).
+  // Throws Error kState when groups or tensors were added since. Runs the closure, takes what the reducer has, calls
+  // `update` unless the step is skipped, commits, and compares the state of all ranks when that is due (`state`:
+  // tensors besides the parameters).
   using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
   torch::Tensor step(const torch::optim::Optimizer::LossClosure& closure, const std::function<void()>& update,
                      const std::function<NamedTensors()>& state) const;
 
  private:
   Reducer& reducer_;
+  const std::vector<torch::optim::OptimizerParamGroup>& groups_;
+  std::size_t tensors_;  // in all groups
   std::vector<int> group_of_;
 };
 

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "thinwire/base/error.hpp"
+
 namespace thinwire::train {
 
 // `Settings` has a member `lr`.
@@ -20,5 +22,14 @@ class GroupOptions : public torch::optim::OptimizerCloneableOptions<GroupOptions
  private:
   Settings settings_;
 };
+
+// The settings of a group. Throws Error kInvalidArgument when its options are those of another optimizer.
+template <class Settings>
+const Settings& group_settings(const torch::optim::OptimizerParamGroup& group) {
+  if (const auto* options = dynamic_cast<const GroupOptions<Settings>*>(&group.options())) return options->settings();
+  fail(ErrorCode::kInvalidArgument,
+       {"train::optimizer", "options of a parameter group", "those of another optimizer", "the optimizer's own",
+        "thinwire's AdamWOptions, SgdOptions or OneBitAdamOptions, as the optimizer's name says"});
+}
 
 }  // namespace thinwire::train

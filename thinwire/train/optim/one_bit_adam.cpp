@@ -24,7 +24,7 @@ AdamWSettings adam_of(const OneBitAdamSettings& s) {
 }
 
 const OneBitAdamSettings& settings_of(const Groups& groups, int group) {
-  return static_cast<const OneBitAdamOptions&>(groups[group].options()).settings();
+  return group_settings<OneBitAdamSettings>(groups[group]);
 }
 
 std::vector<Fact> all_facts(const Groups& groups, const OneBitAdamSettings& common) {

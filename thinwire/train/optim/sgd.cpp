@@ -20,7 +20,7 @@ std::span<float> floats(const at::Tensor& tensor) {
 std::vector<Fact> all_facts(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
   std::vector<Fact> facts;
   for (std::size_t group = 0; group < groups.size(); ++group) {
-    const SgdSettings& settings = static_cast<const SgdOptions&>(groups[group].options()).settings();
+    const SgdSettings& settings = group_settings<SgdSettings>(groups[group]);
     const std::string of = " of parameter group " + std::to_string(group);
     facts.insert(facts.end(), {{"lr" + of, c10::str(settings.lr)},
                                {"momentum" + of, c10::str(settings.momentum)},
@@ -59,7 +59,7 @@ struct Sgd::Impl {
     for (std::size_t i = 0; i < bucketed.count(); ++i) {
       const int group = bucketed.group_of(static_cast<int>(i));
       if (group < 0 || bucketed.reducer().exchanges().route(static_cast<int>(i)).route == Route::kDense) continue;
-      const SgdSettings& settings = static_cast<const SgdOptions&>(groups[group].options()).settings();
+      const SgdSettings& settings = group_settings<SgdSettings>(groups[group]);
       if (settings.momentum > 0 || settings.lr == residual_lr[i]) continue;
       if (settings.lr == 0) {
         to_flush.push_back(static_cast<int>(i));
@@ -142,7 +142,7 @@ Sgd::Sgd(DataParallel& parallel, SgdSettings settings) : Sgd(parallel, all_param
 Sgd::Sgd(DataParallel& parallel, const std::vector<torch::optim::OptimizerParamGroup>& groups, SgdSettings settings)
     : Optimizer(groups, std::make_unique<SgdOptions>(settings)),
       impl_(std::make_unique<Impl>(parallel.reducer(), with_own_options(param_groups_, groups))) {
-  for (const auto& group : param_groups_) check(static_cast<const SgdOptions&>(group.options()).settings());
+  for (const auto& group : param_groups_) check(group_settings<SgdSettings>(group));
   Reducer& reducer = parallel.reducer();
   reducer.set_routes(gradient_routes(reducer.parameters(), parallel.settings().codec, true));
   reducer.set_before_step([this] { impl_->follow_learning_rate(param_groups_); });
@@ -157,7 +157,7 @@ torch::Tensor Sgd::step(LossClosure closure) {
     for (std::size_t i = 0; i < impl_->bucketed.count(); ++i) {
       if (!impl_->bucketed.updates(i)) continue;
       const auto& group = param_groups_[impl_->bucketed.group_of(static_cast<int>(i))];
-      impl_->update(i, static_cast<const SgdOptions&>(group.options()).settings());
+      impl_->update(i, group_settings<SgdSettings>(group));
     }
   };
   const auto state = [this] {
