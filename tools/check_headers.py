@@ -30,7 +30,7 @@ def richest(folder: Path, commands: dict[Path, list[str]]) -> list[str] | None:
 def flags_for(header: Path, commands: dict[Path, list[str]], root: Path) -> list[str] | None:
     """Those of the nearest folder above that has sources, up to the room; else those of a stand-in room."""
     folder = header.parent
-    while folder not in (root, root / "thinwire", root / "tests"):
+    while folder not in (root, root / "thinwire", root / "tests", root / "examples"):
         flags = richest(folder, commands)
         if flags is not None:
             return flags

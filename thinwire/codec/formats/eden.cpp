@@ -142,11 +142,9 @@ HWY_INLINE void hadamard(float* HWY_RESTRICT v, std::int64_t size) {
     }
     return;
   }
-  if (size < kWidth) {
-    inner_stages(F32x4(), v, size);
-  } else {
-    inner_stages(F32(), v, size);
-  }
+  const bool wide = kWidth == 4 || size >= kWidth;
+  if (!wide) inner_stages(F32x4(), v, size);
+  if (wide) inner_stages(F32(), v, size);
   std::int64_t distance = 4;
   for (; distance < std::min(size, kWidth); distance *= 2) outer_stage(F32x4(), v, size, distance);
   for (; distance < size; distance *= 2) outer_stage(F32(), v, size, distance);
