@@ -342,6 +342,82 @@ TEST_F(Checkpoint, AnotherOptimizerOrCodecIsNamed) {
             std::string::npos);
 }
 
+// Groups decide the cut, and with it what a residual belongs to.
+TEST_F(Checkpoint, OtherParameterGroupsAreNamedBeforeAnythingIsChanged) {
+  using Groups = std::vector<torch::optim::OptimizerParamGroup>;
+  const auto split_after = [](std::size_t count) -> MakeOptimizer {
+    return [count](DataParallel& parallel) {
+      const std::vector<torch::Tensor> all = parallel.module().parameters();
+      const auto middle = all.begin() + static_cast<std::ptrdiff_t>(count);
+      Groups groups;
+      groups.emplace_back(std::vector<torch::Tensor>(all.begin(), middle));
+      if (middle != all.end()) groups.emplace_back(std::vector<torch::Tensor>(middle, all.end()));
+      return std::make_unique<AdamW>(parallel, groups, AdamWSettings{});
+    };
+  };
+  const DataParallelSettings settings{.codec = "int4", .bucket_bytes = 16384, .first_bucket_bytes = 8192};
+  const auto on_two = [&](std::uint64_t seed, const MakeOptimizer& make, const auto& body) {
+    on_ranks(2, [&](comm::World& world) {
+      TinyNet net = make_tiny_net(seed);
+      DataParallel parallel(*net, world, settings);
+      const auto optimizer = make(parallel);
+      for (int step = 0; step < 2; ++step) {
+        optimizer->zero_grad();
+        tiny_loss(net, step, world.rank()).backward();
+        optimizer->step();
+      }
+      body(parallel, *optimizer);
+    });
+  };
+  on_two(1, split_after(3), [&](DataParallel& parallel, torch::optim::Optimizer& optimizer) {
+    save_checkpoint(directory_.string(), parallel, optimizer, {.step = 2});
+  });
+  std::vector<std::string> messages(2);
+  const auto expect_refused = [&](std::size_t count, const std::string& named) {
+    on_two(7, split_after(count), [&](DataParallel& parallel, torch::optim::Optimizer& optimizer) {
+      const std::string before = state_of(parallel, optimizer);
+      try {
+        load_checkpoint(directory_.string(), parallel, optimizer);
+        ADD_FAILURE() << "loaded";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+        messages[parallel.rank()] = error.what();
+      }
+      EXPECT_EQ(before, state_of(parallel, optimizer));
+    });
+    EXPECT_NE(messages[0].find(named), std::string::npos) << messages[0];
+    EXPECT_EQ(messages[0], messages[1]);
+  };
+  expect_refused(make_tiny_net()->parameters().size(), "optimizer groups 2");
+  expect_refused(4, "got optimizer group of norm.weight 1, want optimizer group of norm.weight 0");
+}
+
+// Only rank 0 reads `latest` while it saves; the others must hear that it could not.
+TEST_F(Checkpoint, ASaveThatCannotReadLatestEndsOnEveryRankAlike) {
+  std::vector<std::string> messages(2);
+  fs::create_directories(directory_ / "latest");
+  on_ranks(
+      2,
+      [&](comm::World& world) {
+        TinyNet net = make_tiny_net();
+        DataParallel parallel(*net, world);
+        AdamW optimizer(parallel);
+        try {
+          save_checkpoint(directory_.string(), parallel, optimizer, {.step = 1});
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::kIo) << error.what();
+          messages[world.rank()] = error.what();
+        }
+        parallel.barrier();
+        if (world.rank() == 0) fs::remove(directory_ / "latest");
+        parallel.barrier();
+        save_checkpoint(directory_.string(), parallel, optimizer, {.step = 2});  // the refusal left all ranks usable
+      },
+      5'000);
+  EXPECT_EQ(messages[0].rfind("rank 0:", 0), 0U) << messages[0];
+  EXPECT_EQ(messages[0], messages[1]);
+}
+
 TEST_F(Checkpoint, RefusesToSaveAnOpenStep) {
   on_ranks(2, [&](comm::World& world) {
     TinyNet net = make_tiny_net();

@@ -26,6 +26,31 @@ constexpr char kMagic[] = "TWCKPT1\n";
 constexpr std::size_t kMagicBytes = 8;
 constexpr std::size_t kHeaderBytes = kMagicBytes + 16;
 
+// Runs `work` on every rank and ends on every rank with the same verdict: an error anywhere is an error everywhere.
+void together(Reducer& reducer, const char* place, const std::function<void()>& work) {
+  std::string message;
+  ErrorCode code = ErrorCode::kIo;
+  try {
+    work();
+  } catch (const Error& error) {
+    message = error.what();
+    code = error.code();
+  } catch (const std::exception& error) {
+    message = std::string("[") + place + "] " + error.what();
+  }
+  std::vector<std::string> all;
+  reducer.run_collective([&](comm::World& world) {
+    all = gather_texts(world.hop1(), message.empty() ? "" : std::to_string(static_cast<int>(code)) + " " + message,
+                       "verdict on the checkpoint");
+  });
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    const std::size_t space = all[rank].find(' ');
+    throw Error(static_cast<ErrorCode>(std::stoi(all[rank])),
+                "rank " + std::to_string(rank) + ": " + all[rank].substr(space + 1));
+  }
+}
+
 std::string folder_of(std::int64_t step) {
   const std::string digits = std::to_string(step);
   return "step-" + std::string(digits.size() < 10 ? 10 - digits.size() : 0, '0') + digits;
@@ -49,10 +74,11 @@ std::string free_folder(const fs::path& directory, std::int64_t step) {
 // "FOLDER NUMBER", chosen by rank 0: the number tells the parts of this save from those of any other.
 std::string name_of_set(Reducer& reducer, const fs::path& directory, std::int64_t step) {
   std::string mine;
-  if (reducer.world().rank() == 0) {
+  together(reducer, kSave, [&] {
+    if (reducer.world().rank() != 0) return;
     std::random_device random;
     mine = free_folder(directory, step) + " " + std::to_string((std::uint64_t{random()} << 32) | random());
-  }
+  });
   std::vector<std::string> all;
   reducer.run_collective([&](comm::World& world) { all = gather_texts(world.hop1(), mine, "name of the checkpoint"); });
   return all[0];
@@ -96,31 +122,6 @@ void make_folder(const fs::path& folder) {
   if (code) {
     fail(ErrorCode::kIo,
          {kSave, "cannot make " + folder.string(), code.message(), "a writable folder", "another directory"});
-  }
-}
-
-// Runs `work` on every rank and ends on every rank with the same verdict: an error anywhere is an error everywhere.
-void together(Reducer& reducer, const char* place, const std::function<void()>& work) {
-  std::string message;
-  ErrorCode code = ErrorCode::kIo;
-  try {
-    work();
-  } catch (const Error& error) {
-    message = error.what();
-    code = error.code();
-  } catch (const std::exception& error) {
-    message = std::string("[") + place + "] " + error.what();
-  }
-  std::vector<std::string> all;
-  reducer.run_collective([&](comm::World& world) {
-    all = gather_texts(world.hop1(), message.empty() ? "" : std::to_string(static_cast<int>(code)) + " " + message,
-                       "verdict on the checkpoint");
-  });
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    const std::size_t space = all[rank].find(' ');
-    throw Error(static_cast<ErrorCode>(std::stoi(all[rank])),
-                "rank " + std::to_string(rank) + ": " + all[rank].substr(space + 1));
   }
 }
 
@@ -204,7 +205,8 @@ std::optional<TrainerState> load_checkpoint(const std::string& directory, DataPa
   reducer.require_same(kLoad, {{"latest checkpoint", name.empty() ? "none" : name}});
   if (name.empty()) return std::nullopt;
   together(reducer, kLoad, [&] {
-    restore = std::make_unique<Restore>(payload_of(part_of(fs::path(directory) / name, parallel.rank())), parallel);
+    restore = std::make_unique<Restore>(payload_of(part_of(fs::path(directory) / name, parallel.rank())), parallel,
+                                        optimizer);
   });
   reducer.require_same(kLoad, {{"save that the part in " + name + " belongs to", restore->set()}});
   return restore->apply(parallel, optimizer);

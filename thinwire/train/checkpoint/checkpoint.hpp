@@ -31,8 +31,8 @@ void save_checkpoint(const std::string& directory, DataParallel& parallel, const
 // Every rank calls. Returns nothing when the directory holds no complete checkpoint; to load an older one, write the
 // name of its folder into the file `latest`. Afterwards the next step is bit for bit the one that would have followed
 // the save. Learning rates and clipping are the caller's and may change. Throws, before anything is changed, Error
-// kCorrupt (truncated, checksum) or kMismatch (other model, world size, optimizer, codecs, bucket sizes, or parts of
-// different saves; names the first difference).
+// kCorrupt (truncated, checksum) or kMismatch (other model, world size, optimizer, parameter groups, codecs, bucket
+// sizes, or parts of different saves; names the first difference).
 std::optional<TrainerState> load_checkpoint(const std::string& directory, DataParallel& parallel,
                                             torch::optim::Optimizer& optimizer);
 
