@@ -1,6 +1,7 @@
 // Gloo between processes: every operation against its closed form. Each RankBody test is what one rank does; it is run
 // by the tests below in processes of its own.
 #include <ATen/ATen.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -17,6 +18,7 @@
 #include "tests/comm/group_checks.hpp"
 #include "tests/dist/process_ranks.hpp"
 #include "thinwire/base/clock.hpp"
+#include "thinwire/comm/sockets.hpp"
 #include "thinwire/comm/world.hpp"
 
 namespace thinwire::comm {
@@ -134,6 +136,16 @@ TEST(RankBody, DISABLED_StrangersSurvive) {
   EXPECT_EQ(stranger.ended(), 0);
 }
 
+// What a rank starts must not hold its connections open when the rank has died.
+TEST(RankBody, DISABLED_NothingToInherit) {
+  auto world = init_from_env();
+  const std::vector<ConnectedSocket> sockets = connected_since({});
+  EXPECT_GE(std::ssize(sockets), 2 * (world->size() - 1));
+  for (const ConnectedSocket& socket : sockets)
+    EXPECT_NE(fcntl(socket.descriptor, F_GETFD) & FD_CLOEXEC, 0) << "connection to port " << socket.peer_port;
+  world->hop1().barrier({.what = "barrier"})->wait();
+}
+
 void expect_all_pass(int size, const std::string& body, const std::map<std::string, std::string>& more = {}) {
   const auto results = tests::run_world(
       size, {"--gtest_also_run_disabled_tests", "--gtest_filter=RankBody.DISABLED_" + body}, 60'000, more);
@@ -163,6 +175,9 @@ TEST(GlooWorld, CanBeSlowedDown) {
 }
 TEST(GlooWorld, LeavesTheConnectionsOfOthersAlone) {
   expect_all_pass(2, "StrangersSurvive");
+}
+TEST(GlooWorld, LeavesNoConnectionToProgramsThatARankStarts) {
+  expect_all_pass(3, "NothingToInherit");
 }
 TEST(GlooWorld, IsNotSlowedByALinkWithoutLimit) {
   expect_all_pass(2, "EveryOperation", {{"THINWIRE_EMULATED_LINK", "none"}});

@@ -192,6 +192,9 @@ TEST_F(Checkpoint, TruncatedForeignAndChangedFilesAreRefusedOnEveryRank) {
       load_after(directory_, [](const fs::path& part) { fs::resize_file(part, fs::file_size(part) / 2); });
   EXPECT_NE(truncated[0].find("cut short"), std::string::npos) << truncated[0];
   EXPECT_EQ(truncated[0].rfind("rank 1:", 0), 0U) << truncated[0];
+  const auto longer = load_after(
+      directory_, [](const fs::path& part) { std::ofstream(part, std::ios::binary | std::ios::app) << 'x'; });
+  EXPECT_NE(longer[0].find("added to the file"), std::string::npos) << longer[0];
   const auto foreign =
       load_after(directory_, [](const fs::path& part) { std::ofstream(part) << "PK something else entirely"; });
   EXPECT_NE(foreign[0].find("no checkpoint of ours"), std::string::npos) << foreign[0];
@@ -276,6 +279,7 @@ TEST_F(Checkpoint, PartsOfDifferentSavesAreRefused) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kMismatch);
       EXPECT_NE(std::string(error.what()).find("save that the part in"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("the checkpoint before it"), std::string::npos) << error.what();
     }
     parallel.barrier();
     save_checkpoint(directory_.string(), parallel, optimizer, {.step = 6});  // the refusal left the reducer usable
@@ -288,9 +292,14 @@ TEST_F(Checkpoint, WhatAKilledSaveLeftIsTidiedUp) {
     TinyNet net = make_tiny_net();
     DataParallel parallel(*net, world);
     AdamW optimizer(parallel);
+    const fs::path left = directory_ / "step-0000000001" / "rank-0.twckpt.tmp.4711.0";
+    const fs::path alive = directory_ / "step-0000000003" / "rank-0.twckpt.tmp.4712.0";
     if (world.rank() == 0) {
-      fs::create_directories(directory_ / "step-0000000001");
-      std::ofstream(directory_ / "step-0000000001" / "rank-0.twckpt.tmp.4711.0") << "half a part";
+      for (const fs::path& file : {left, alive}) {
+        fs::create_directories(file.parent_path());
+        std::ofstream(file) << "half a part";
+      }
+      fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(2));
     }
     parallel.barrier();
     for (std::int64_t step = 2; step <= 4; ++step)
@@ -298,6 +307,7 @@ TEST_F(Checkpoint, WhatAKilledSaveLeftIsTidiedUp) {
     parallel.barrier();
     EXPECT_FALSE(fs::exists(directory_ / "step-0000000001"));
     EXPECT_TRUE(fs::exists(directory_ / "step-0000000003"));
+    EXPECT_TRUE(fs::exists(alive)) << "what another run is writing was removed";
   });
 }
 
@@ -340,6 +350,110 @@ TEST_F(Checkpoint, AnotherOptimizerOrCodecIsNamed) {
             std::string::npos);
   EXPECT_NE(refusal_of(with("int4", "one_bit"), {.dense_parameters = {"first.weight"}}).find("first.weight"),
             std::string::npos);
+}
+
+// Groups decide the cut, and with it what a residual belongs to.
+TEST_F(Checkpoint, OtherParameterGroupsAreNamedBeforeAnythingIsChanged) {
+  using Groups = std::vector<torch::optim::OptimizerParamGroup>;
+  const auto split_after = [](std::size_t count) -> MakeOptimizer {
+    return [count](DataParallel& parallel) {
+      const std::vector<torch::Tensor> all = parallel.module().parameters();
+      const auto middle = all.begin() + static_cast<std::ptrdiff_t>(count);
+      Groups groups;
+      groups.emplace_back(std::vector<torch::Tensor>(all.begin(), middle));
+      if (middle != all.end()) groups.emplace_back(std::vector<torch::Tensor>(middle, all.end()));
+      return std::make_unique<AdamW>(parallel, groups, AdamWSettings{});
+    };
+  };
+  const DataParallelSettings settings{.codec = "int4", .bucket_bytes = 16384, .first_bucket_bytes = 8192};
+  const auto on_two = [&](std::uint64_t seed, const MakeOptimizer& make, const auto& body) {
+    on_ranks(2, [&](comm::World& world) {
+      TinyNet net = make_tiny_net(seed);
+      DataParallel parallel(*net, world, settings);
+      const auto optimizer = make(parallel);
+      for (int step = 0; step < 2; ++step) {
+        optimizer->zero_grad();
+        tiny_loss(net, step, world.rank()).backward();
+        optimizer->step();
+      }
+      body(parallel, *optimizer);
+    });
+  };
+  on_two(1, split_after(3), [&](DataParallel& parallel, torch::optim::Optimizer& optimizer) {
+    save_checkpoint(directory_.string(), parallel, optimizer, {.step = 2});
+  });
+  std::vector<std::string> messages(2);
+  const auto expect_refused = [&](std::size_t count, const std::string& named) {
+    on_two(7, split_after(count), [&](DataParallel& parallel, torch::optim::Optimizer& optimizer) {
+      const std::string before = state_of(parallel, optimizer);
+      try {
+        load_checkpoint(directory_.string(), parallel, optimizer);
+        ADD_FAILURE() << "loaded";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+        messages[parallel.rank()] = error.what();
+      }
+      EXPECT_EQ(before, state_of(parallel, optimizer));
+    });
+    EXPECT_NE(messages[0].find(named), std::string::npos) << messages[0];
+    EXPECT_EQ(messages[0], messages[1]);
+  };
+  expect_refused(make_tiny_net()->parameters().size(), "optimizer groups 2");
+  expect_refused(4, "got optimizer group of norm.weight 1, want optimizer group of norm.weight 0");
+}
+
+// A resume from the beginning would throw away what lies there.
+TEST_F(Checkpoint, AnEmptyLatestIsRefusedAndSaysWhatToWriteIntoIt) {
+  std::vector<std::string> messages(2);
+  on_ranks(2, [&](comm::World& world) {
+    TinyNet net = make_tiny_net();
+    DataParallel parallel(*net, world);
+    AdamW optimizer(parallel);
+    save_checkpoint(directory_.string(), parallel, optimizer, {.step = 5});
+    for (const char* content : {"", "\n", " \r\n"}) {
+      parallel.barrier();
+      if (world.rank() == 0) std::ofstream(directory_ / "latest") << content;
+      parallel.barrier();
+      try {
+        load_checkpoint(directory_.string(), parallel, optimizer);
+        ADD_FAILURE() << "loaded";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << error.what();
+        messages[world.rank()] = error.what();
+      }
+    }
+    save_checkpoint(directory_.string(), parallel, optimizer, {.step = 6});
+    EXPECT_EQ(load_checkpoint(directory_.string(), parallel, optimizer)->step, 6);
+  });
+  EXPECT_NE(messages[0].find("latest; got an empty file"), std::string::npos) << messages[0];
+  EXPECT_NE(messages[0].find("step-0000000005"), std::string::npos) << messages[0];
+  EXPECT_EQ(messages[0], messages[1]);
+}
+
+// Only rank 0 reads `latest` while it saves; the others must hear that it could not.
+TEST_F(Checkpoint, ASaveThatCannotReadLatestEndsOnEveryRankAlike) {
+  std::vector<std::string> messages(2);
+  fs::create_directories(directory_ / "latest");
+  on_ranks(
+      2,
+      [&](comm::World& world) {
+        TinyNet net = make_tiny_net();
+        DataParallel parallel(*net, world);
+        AdamW optimizer(parallel);
+        try {
+          save_checkpoint(directory_.string(), parallel, optimizer, {.step = 1});
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::kIo) << error.what();
+          messages[world.rank()] = error.what();
+        }
+        parallel.barrier();
+        if (world.rank() == 0) fs::remove(directory_ / "latest");
+        parallel.barrier();
+        save_checkpoint(directory_.string(), parallel, optimizer, {.step = 2});  // the refusal left all ranks usable
+      },
+      5'000);
+  EXPECT_EQ(messages[0].rfind("rank 0:", 0), 0U) << messages[0];
+  EXPECT_EQ(messages[0], messages[1]);
 }
 
 TEST_F(Checkpoint, RefusesToSaveAnOpenStep) {

@@ -80,6 +80,8 @@ TEST(FreezePolicy, WarnsOnceWhenAFifthOfTheRunIsOver) {
   EXPECT_FALSE(policy.late(21));
   FreezePolicy unknown({.beta2 = 0.9});
   EXPECT_FALSE(unknown.late(1'000'000));
+  FreezePolicy shortest({.total_steps = 1, .beta2 = 0.9});
+  EXPECT_FALSE(shortest.late(1)) << "there is nothing left to warn for";
 }
 
 TEST(FreezePolicy, GoesOnFromARestoredState) {

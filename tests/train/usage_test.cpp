@@ -3,6 +3,7 @@
 
 #include "tests/train/exchange_ranks.hpp"
 #include "tests/train/models.hpp"
+#include "thinwire/base/log.hpp"
 #include "thinwire/train/optim/adamw.hpp"
 #include "thinwire/train/optim/one_bit_adam.hpp"
 #include "thinwire/train/optim/sgd.hpp"
@@ -74,6 +75,24 @@ TEST(Usage, AParameterUnusedOnOneRankHasAZeroGradientThere) {
     }
     EXPECT_EQ(results[0], results[1]) << "freeze_step " << freeze_step;
   }
+}
+
+// One without gradient that is not frozen may have been tied wrongly, which is worth a warning.
+TEST(Usage, WarnsOfAParameterWithoutGradientUnlessItIsFrozen) {
+  std::vector<std::string> messages;
+  set_log_sink([&](LogLevel, const std::string& text) { messages.push_back(text); });
+  on_ranks(1, [&](comm::World& world) {
+    Vectors net(kShapes);
+    net->list[0].set_requires_grad(false);
+    DataParallel parallel(*net, world);
+    AdamW optimizer(parallel);
+    auto gradients = random_gradients(kShapes, 0, world.rank());
+    gradients[2] = torch::Tensor();
+    step_with(net, optimizer, gradients);
+  });
+  set_log_sink({});
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_NE(messages[0].find("2 got no gradient"), std::string::npos) << messages[0];
 }
 
 TEST(Usage, ParametersMayFreezeAndThaw) {

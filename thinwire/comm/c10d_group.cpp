@@ -310,8 +310,9 @@ std::unique_ptr<Group> make_gloo_group(Store& store, const GlooSettings& setting
   } catch (const std::exception& error) {
     fail_to_form(settings, form_ms, error.what());
   }
-  return std::make_unique<C10dGroup>(std::move(gloo), sockets_of_group(connected_since(before), settings),
-                                     std::move(on_failure));
+  std::vector<ConnectedSocket> sockets = sockets_of_group(connected_since(before), settings);
+  close_on_exec(sockets);  // Gloo does not
+  return std::make_unique<C10dGroup>(std::move(gloo), std::move(sockets), std::move(on_failure));
 }
 
 namespace {

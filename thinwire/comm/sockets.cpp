@@ -1,6 +1,7 @@
 #include "thinwire/comm/sockets.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -63,6 +64,13 @@ void shutdown_sockets(const std::vector<ConnectedSocket>& sockets) noexcept {
     struct stat status {};
     if (fstat(socket.descriptor, &status) == 0 && status.st_ino == socket.inode && S_ISSOCK(status.st_mode))
       ::shutdown(socket.descriptor, SHUT_RDWR);
+  }
+}
+
+void close_on_exec(const std::vector<ConnectedSocket>& sockets) noexcept {
+  for (const ConnectedSocket& socket : sockets) {
+    const int flags = fcntl(socket.descriptor, F_GETFD);
+    if (flags >= 0) fcntl(socket.descriptor, F_SETFD, flags | FD_CLOEXEC);
   }
 }
 

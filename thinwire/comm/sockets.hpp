@@ -28,6 +28,10 @@ std::vector<ConnectedSocket> connected_since(const std::set<int>& before);
 // shutdown(2) in both directions on those that still are what they were; who waits on them is freed at once.
 void shutdown_sockets(const std::vector<ConnectedSocket>& sockets) noexcept;
 
+// A program that a rank starts must not inherit them: while it lives they would stay open when the rank has died, and
+// its peers would wait for it. A fork() without exec keeps them.
+void close_on_exec(const std::vector<ConnectedSocket>& sockets) noexcept;
+
 // Bounds every later send and receive on it.
 void limit_waits(const ConnectedSocket& socket, std::int64_t timeout_ms);
 

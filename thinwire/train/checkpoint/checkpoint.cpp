@@ -3,6 +3,7 @@
 #include "thinwire/train/checkpoint/checkpoint.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -25,79 +26,9 @@ constexpr const char* kLoad = "train::load_checkpoint";
 constexpr char kMagic[] = "TWCKPT1\n";
 constexpr std::size_t kMagicBytes = 8;
 constexpr std::size_t kHeaderBytes = kMagicBytes + 16;
-
-std::string folder_of(std::int64_t step) {
-  const std::string digits = std::to_string(step);
-  return "step-" + std::string(digits.size() < 10 ? 10 - digits.size() : 0, '0') + digits;
-}
-
-// What DIRECTORY/latest says; empty: nothing has been saved there.
-std::string latest_in(const fs::path& directory) {
-  const fs::path latest = directory / "latest";
-  if (!fs::exists(latest)) return "";
-  std::string name = read_text_file(latest.string());
-  while (!name.empty() && name.back() == '\n') name.pop_back();
-  return name;
-}
-
-// Never the set that `latest` names: it must stay whole until the new one is complete.
-std::string free_folder(const fs::path& directory, std::int64_t step) {
-  const std::string name = folder_of(step);
-  return latest_in(directory) == name ? name + ".again" : name;
-}
-
-// "FOLDER NUMBER", chosen by rank 0: the number tells the parts of this save from those of any other.
-std::string name_of_set(Reducer& reducer, const fs::path& directory, std::int64_t step) {
-  std::string mine;
-  if (reducer.world().rank() == 0) {
-    std::random_device random;
-    mine = free_folder(directory, step) + " " + std::to_string((std::uint64_t{random()} << 32) | random());
-  }
-  std::vector<std::string> all;
-  reducer.run_collective([&](comm::World& world) { all = gather_texts(world.hop1(), mine, "name of the checkpoint"); });
-  return all[0];
-}
-
-fs::path part_of(const fs::path& folder, int rank) {
-  return folder / ("rank-" + std::to_string(rank) + ".twckpt");
-}
-
-std::vector<std::byte> header_of(std::span<const std::byte> payload) {
-  std::vector<std::byte> header(kHeaderBytes);
-  const std::uint64_t words[2] = {payload.size(), hash_bytes(payload)};
-  std::memcpy(header.data(), kMagic, kMagicBytes);
-  std::memcpy(header.data() + kMagicBytes, words, sizeof(words));
-  return header;
-}
-
-// Throws Error kCorrupt: not ours, cut short, or changed.
-std::string payload_of(const fs::path& path) {
-  const std::vector<std::byte> bytes = read_file(path.string());
-  const auto corrupt = [&](const std::string& got, const std::string& want) {
-    fail(ErrorCode::kCorrupt, {kLoad, path.string(), got, want,
-                               "the checkpoint before it, by writing the name of its folder into the file latest"});
-  };
-  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, kMagicBytes) != 0) {
-    corrupt("a file that is no checkpoint of ours", "one that begins with TWCKPT1");
-  }
-  std::uint64_t words[2];
-  std::memcpy(words, bytes.data() + kMagicBytes, sizeof(words));
-  const std::span<const std::byte> payload = std::span(bytes).subspan(kHeaderBytes);
-  if (words[0] != payload.size()) {
-    corrupt(std::to_string(payload.size()) + " bytes", std::to_string(words[0]) + " bytes (the file is cut short)");
-  }
-  if (words[1] != hash_bytes(payload)) corrupt("another checksum", "the one in its header (the file was changed)");
-  return {reinterpret_cast<const char*>(payload.data()), payload.size()};
-}
-
-void make_folder(const fs::path& folder) {
-  std::error_code code;
-  fs::create_directories(folder, code);
-  if (code) {
-    fail(ErrorCode::kIo,
-         {kSave, "cannot make " + folder.string(), code.message(), "a writable folder", "another directory"});
-  }
-}
+constexpr const char* kOlderSet = "the checkpoint before it, by writing the name of its folder into the file latest";
+// A part is written in far less. Younger temporary files may be those of another run that is alive.
+constexpr std::chrono::hours kAbandonedAfter{1};
 
 // Runs `work` on every rank and ends on every rank with the same verdict: an error anywhere is an error everywhere.
 void together(Reducer& reducer, const char* place, const std::function<void()>& work) {
@@ -124,6 +55,80 @@ void together(Reducer& reducer, const char* place, const std::function<void()>& 
   }
 }
 
+std::string folder_of(std::int64_t step) {
+  const std::string digits = std::to_string(step);
+  return "step-" + std::string(digits.size() < 10 ? 10 - digits.size() : 0, '0') + digits;
+}
+
+// What DIRECTORY/latest says; empty: there is no such file, or there is nothing in it.
+std::string latest_in(const fs::path& directory) {
+  const fs::path latest = directory / "latest";
+  if (!fs::exists(latest)) return "";
+  std::string name = read_text_file(latest.string());
+  name.resize(name.find_last_not_of(" \r\n\t") + 1);
+  return name;
+}
+
+// Never the set that `latest` names: it must stay whole until the new one is complete.
+std::string free_folder(const fs::path& directory, std::int64_t step) {
+  const std::string name = folder_of(step);
+  return latest_in(directory) == name ? name + ".again" : name;
+}
+
+// "FOLDER NUMBER", chosen by rank 0: the number tells the parts of this save from those of any other.
+std::string name_of_set(Reducer& reducer, const fs::path& directory, std::int64_t step) {
+  std::string mine;
+  together(reducer, kSave, [&] {
+    if (reducer.world().rank() != 0) return;
+    std::random_device random;
+    mine = free_folder(directory, step) + " " + std::to_string((std::uint64_t{random()} << 32) | random());
+  });
+  std::vector<std::string> all;
+  reducer.run_collective([&](comm::World& world) { all = gather_texts(world.hop1(), mine, "name of the checkpoint"); });
+  return all[0];
+}
+
+fs::path part_of(const fs::path& folder, int rank) {
+  return folder / ("rank-" + std::to_string(rank) + ".twckpt");
+}
+
+std::vector<std::byte> header_of(std::span<const std::byte> payload) {
+  std::vector<std::byte> header(kHeaderBytes);
+  const std::uint64_t words[2] = {payload.size(), hash_bytes(payload)};
+  std::memcpy(header.data(), kMagic, kMagicBytes);
+  std::memcpy(header.data() + kMagicBytes, words, sizeof(words));
+  return header;
+}
+
+// Throws Error kCorrupt: not ours, cut short, or changed.
+std::string payload_of(const fs::path& path) {
+  const std::vector<std::byte> bytes = read_file(path.string());
+  const auto corrupt = [&](const std::string& got, const std::string& want) {
+    fail(ErrorCode::kCorrupt, {kLoad, path.string(), got, want, kOlderSet});
+  };
+  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, kMagicBytes) != 0) {
+    corrupt("a file that is no checkpoint of ours", "one that begins with TWCKPT1");
+  }
+  std::uint64_t words[2];
+  std::memcpy(words, bytes.data() + kMagicBytes, sizeof(words));
+  const std::span<const std::byte> payload = std::span(bytes).subspan(kHeaderBytes);
+  if (words[0] != payload.size()) {
+    const char* why = payload.size() < words[0] ? " (the file is cut short)" : " (something was added to the file)";
+    corrupt(std::to_string(payload.size()) + " bytes behind its header", std::to_string(words[0]) + why);
+  }
+  if (words[1] != hash_bytes(payload)) corrupt("another checksum", "the one in its header (the file was changed)");
+  return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code) {
+    fail(ErrorCode::kIo,
+         {kSave, "cannot make " + folder.string(), code.message(), "a writable folder", "another directory"});
+  }
+}
+
 // Old sets, newest first, as far as this rank can see them.
 std::vector<fs::path> sets_in(const fs::path& directory) {
   std::vector<fs::path> sets;
@@ -135,13 +140,28 @@ std::vector<fs::path> sets_in(const fs::path& directory) {
   return sets;
 }
 
+// The set to load; empty: nothing has been saved there. Throws Error kCorrupt for a `latest` without a name.
+std::string set_to_load(const fs::path& directory) {
+  const std::string name = latest_in(directory);
+  const fs::path latest = directory / "latest";
+  if (!name.empty() || !fs::exists(latest)) return name;
+  const std::vector<fs::path> sets = sets_in(directory);
+  fail(ErrorCode::kCorrupt,
+       {kLoad, latest.string(), "an empty file", "the name of a folder beside it",
+        sets.empty() ? "removing the file, to start from the beginning"
+                     : "writing the name of a complete set into it (the newest folder is " +
+                           sets.front().filename().string() + "), or removing the file, to start from the beginning"});
+}
+
 // What a process that was killed while it saved has left of this rank's part.
 void remove_temporary_files(const fs::path& set, int rank) {
   std::error_code code;
   const std::string prefix = part_of(set, rank).filename().string() + ".tmp.";
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(set, code)) {
-    if (entry.path().filename().string().rfind(prefix, 0) == 0) found.push_back(entry.path());
+    if (entry.path().filename().string().rfind(prefix, 0) != 0) continue;
+    const fs::file_time_type written = fs::last_write_time(entry.path(), code);
+    if (!code && fs::file_time_type::clock::now() - written > kAbandonedAfter) found.push_back(entry.path());
   }
   for (const fs::path& file : found) fs::remove(file, code);
 }
@@ -200,13 +220,15 @@ std::optional<TrainerState> load_checkpoint(const std::string& directory, DataPa
   Reducer& reducer = parallel.reducer();
   std::string name;
   std::unique_ptr<Restore> restore;
-  together(reducer, kLoad, [&] { name = latest_in(directory); });
-  reducer.require_same(kLoad, {{"latest checkpoint", name.empty() ? "none" : name}});
+  together(reducer, kLoad, [&] { name = set_to_load(directory); });
+  reducer.require_same(kLoad, {{"latest checkpoint", name.empty() ? "none" : name}},
+                       "a directory that all ranks share");
   if (name.empty()) return std::nullopt;
   together(reducer, kLoad, [&] {
-    restore = std::make_unique<Restore>(payload_of(part_of(fs::path(directory) / name, parallel.rank())), parallel);
+    restore = std::make_unique<Restore>(payload_of(part_of(fs::path(directory) / name, parallel.rank())), parallel,
+                                        optimizer);
   });
-  reducer.require_same(kLoad, {{"save that the part in " + name + " belongs to", restore->set()}});
+  reducer.require_same(kLoad, {{"save that the part in " + name + " belongs to", restore->set()}}, kOlderSet);
   return restore->apply(parallel, optimizer);
 }
 

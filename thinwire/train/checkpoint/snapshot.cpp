@@ -4,12 +4,15 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
+#include <c10/util/Type.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 
+#include <map>
 #include <mutex>
 #include <sstream>
+#include <typeinfo>
 
 #include "thinwire/base/error.hpp"
 #include "thinwire/train/ddp/reducer.hpp"
@@ -21,15 +24,34 @@ namespace {
 constexpr const char* kPlace = "train::load_checkpoint";
 constexpr const char* kFormat = "thinwire checkpoint 1";
 
+// Buckets never mix groups, so the layout and every residual depend on who is in which; of torch's own optimizers the
+// state does.
+std::vector<Fact> optimizer_facts(const std::vector<Parameter>& parameters, const torch::optim::Optimizer& optimizer) {
+  std::map<const void*, std::string> group_of;  // by the tensor's identity
+  const auto& groups = optimizer.param_groups();
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    for (const at::Tensor& tensor : groups[group].params())
+      group_of[tensor.unsafeGetTensorImpl()] = std::to_string(group);
+  }
+  std::vector<Fact> facts{{"optimizer", c10::demangle(typeid(optimizer).name())},
+                          {"optimizer groups", std::to_string(groups.size())}};
+  for (const Parameter& parameter : parameters) {
+    const auto found = group_of.find(parameter.tensor.unsafeGetTensorImpl());
+    facts.push_back({"optimizer group of " + parameter.name, found == group_of.end() ? "none" : found->second});
+  }
+  return facts;
+}
+
 // What a checkpoint only fits to, in words that a person can compare: what the layout and the residuals depend on.
 // Clipping, logging and the learning rate may change with a resume.
-std::string facts_of(DataParallel& parallel) {
+std::string facts_of(DataParallel& parallel, const torch::optim::Optimizer& optimizer) {
   std::string facts = "world size " + std::to_string(parallel.size()) + "\nrank " + std::to_string(parallel.rank()) +
                       "\ncodec " + parallel.settings().codec + "\nbucket bytes " +
                       std::to_string(parallel.settings().bucket_bytes) + ", first " +
                       std::to_string(parallel.settings().first_bucket_bytes) + "\n";
-  for (const Fact& fact : model_facts(parallel.reducer().parameters(), parallel.module())) {
-    facts += fact.name + " " + fact.value + "\n";
+  const std::vector<Parameter>& parameters = parallel.reducer().parameters();
+  for (const auto& some : {model_facts(parameters, parallel.module()), optimizer_facts(parameters, optimizer)}) {
+    for (const Fact& fact : some) facts += fact.name + " " + fact.value + "\n";
   }
   return facts;
 }
@@ -148,7 +170,7 @@ std::string snapshot(DataParallel& parallel, const torch::optim::Optimizer& opti
   const at::NoGradGuard no_grad;
   torch::serialize::OutputArchive archive;
   archive.write("format", c10::IValue(kFormat));
-  archive.write("facts", c10::IValue(facts_of(parallel)));
+  archive.write("facts", c10::IValue(facts_of(parallel, optimizer)));
   archive.write("extra", c10::IValue(state.extra));
   archive.write("set", c10::IValue(set));
   write_int(archive, "step", state.step);
@@ -170,7 +192,8 @@ struct Restore::Impl {
   std::string set;
 };
 
-Restore::Restore(const std::string& bytes, DataParallel& parallel) : impl_(std::make_unique<Impl>()) {
+Restore::Restore(const std::string& bytes, DataParallel& parallel, const torch::optim::Optimizer& optimizer)
+    : impl_(std::make_unique<Impl>()) {
   c10::IValue value;
   try {
     impl_->archive.load_from(bytes.data(), bytes.size());
@@ -185,7 +208,7 @@ Restore::Restore(const std::string& bytes, DataParallel& parallel) : impl_(std::
   if (!impl_->archive.try_read("facts", value) || !value.isString()) {
     fail(ErrorCode::kCorrupt, {kPlace, "entry facts", "nothing", "text", "an older checkpoint"});
   }
-  require_same_facts(value.toStringRef(), facts_of(parallel));
+  require_same_facts(value.toStringRef(), facts_of(parallel, optimizer));
   if (!impl_->archive.try_read("set", value) || !value.isString()) {
     fail(ErrorCode::kCorrupt, {kPlace, "entry set", "nothing", "text", "an older checkpoint"});
   }

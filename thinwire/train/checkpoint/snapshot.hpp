@@ -16,11 +16,13 @@ std::string snapshot(DataParallel& parallel, const torch::optim::Optimizer& opti
 // A snapshot that has been read and compared, and not yet applied.
 class Restore {
  public:
-  // Throws Error kCorrupt (no archive of ours), kMismatch (other model, world size or settings; the first difference).
-  Restore(const std::string& bytes, DataParallel& parallel);
+  // Throws Error kCorrupt (no archive of ours), kMismatch (other model, optimizer, groups, world size or settings; the
+  // first difference).
+  Restore(const std::string& bytes, DataParallel& parallel, const torch::optim::Optimizer& optimizer);
   ~Restore();
   const std::string& set() const;
-  // (collective) Puts everything in place.
+  // (collective) Puts everything in place. Refuses other settings of the same optimizer, before anything is changed and
+  // on every rank alike, since those settings are the same on all.
   TrainerState apply(DataParallel& parallel, torch::optim::Optimizer& optimizer);
 
  private:

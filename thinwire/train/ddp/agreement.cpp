@@ -48,7 +48,8 @@ std::string shown(const std::vector<Fact>& facts, std::size_t i) {
   return i < facts.size() ? facts[i].name + " = " + facts[i].value : "nothing";
 }
 
-[[noreturn]] void report_difference(const std::string& place, const std::vector<std::string>& texts) {
+[[noreturn]] void report_difference(const std::string& place, const std::vector<std::string>& texts,
+                                    const std::string& hint) {
   std::vector<std::vector<Fact>> all;
   for (const std::string& text : texts) all.push_back(split(text));
   std::size_t first = 0;
@@ -61,8 +62,8 @@ std::string shown(const std::vector<Fact>& facts, std::size_t i) {
     got += (rank == 0 ? "rank " : "; rank ") + std::to_string(rank) + ": " + shown(all[rank], first);
   }
   const auto has = std::find_if(all.begin(), all.end(), [&](const auto& facts) { return first < facts.size(); });
-  fail(ErrorCode::kMismatch, {place, (*has)[first].name + " differs between ranks", got, "the same on every rank",
-                              "starting every rank with the same program, model and flags"});
+  fail(ErrorCode::kMismatch,
+       {place, (*has)[first].name + " differs between ranks", got, "the same on every rank", hint});
 }
 
 }  // namespace
@@ -85,11 +86,12 @@ std::vector<std::string> gather_texts(comm::Group& group, const std::string& min
   return texts;
 }
 
-void require_same_on_all_ranks(comm::Group& group, const std::string& place, const std::vector<Fact>& facts) {
+void require_same_on_all_ranks(comm::Group& group, const std::string& place, const std::vector<Fact>& facts,
+                               const std::string& hint) {
   const std::string text = joined(facts);
   const auto hashes = gather_words(group, {static_cast<std::int64_t>(hash_text(text))}, "hash of settings");
   if (std::all_of(hashes.begin(), hashes.end(), [&](const auto& words) { return words == hashes[0]; })) return;
-  report_difference(place, gather_texts(group, text));
+  report_difference(place, gather_texts(group, text), hint);
 }
 
 void require_same_state(comm::Group& group, std::int64_t step, const std::vector<NamedHash>& hashes) {

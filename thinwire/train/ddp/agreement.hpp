@@ -15,10 +15,13 @@ struct Fact {
   std::string value;
 };
 
+inline constexpr const char* kSameProgram = "starting every rank with the same program, model and flags";
+
 // Collective. Compares a hash first, with messages of one size, so that no collective ever sees two sizes; only when it
 // differs the texts travel. Throws Error kMismatch on every rank, naming the first fact that differs and each rank's
-// value.
-void require_same_on_all_ranks(comm::Group& group, const std::string& place, const std::vector<Fact>& facts);
+// value; `hint`: what to try then.
+void require_same_on_all_ranks(comm::Group& group, const std::string& place, const std::vector<Fact>& facts,
+                               const std::string& hint = kSameProgram);
 
 // Collective. Every rank's text, by rank; they may differ in length. `what`, a literal, names it where a rank is
 // missing.

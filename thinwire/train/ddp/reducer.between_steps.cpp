@@ -92,7 +92,7 @@ void Reducer::commit(double update_s) {
 
 void Reducer::adopt_arrival_order() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (used_[i] != 0) continue;
+    if (used_[i] != 0 || !parameters_[i].tensor.requires_grad()) continue;
     log(LogLevel::kWarning, "parameter " + parameters_[i].name +
                                 " got no gradient on any rank in the first step; if another parameter was tied in its "
                                 "place, give its module the shared tensor with register_parameter, instead of a "

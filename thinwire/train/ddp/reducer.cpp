@@ -115,11 +115,11 @@ void Reducer::guard(const std::function<void()>& work) {
   }
 }
 
-void Reducer::require_same(const std::string& place, const std::vector<Fact>& facts) {
+void Reducer::require_same(const std::string& place, const std::vector<Fact>& facts, const std::string& hint) {
   std::exception_ptr difference;
   run_collective([&](comm::World& world) {
     try {
-      require_same_on_all_ranks(world.hop1(), place, facts);
+      require_same_on_all_ranks(world.hop1(), place, facts, hint);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kMismatch) throw;
       difference = std::current_exception();

@@ -88,7 +88,7 @@ class Reducer {
 
   // (collective) Throws Error kMismatch, on every rank alike, naming the first fact that differs. The reducer stays
   // usable.
-  void require_same(const std::string& place, const std::vector<Fact>& facts);
+  void require_same(const std::string& place, const std::vector<Fact>& facts, const std::string& hint = kSameProgram);
   // (collective) Runs `work` on the communication thread, behind the open step. What it throws makes further exchanges
   // impossible.
   void run_collective(const std::function<void(comm::World&)>& work);

@@ -39,7 +39,7 @@ bool FreezePolicy::measured(std::int64_t step, double variance_norm) {
 
 bool FreezePolicy::late(std::int64_t step) {
   const bool now = settings_.freeze_step < 0 && settings_.total_steps > 0 && state_.warned == 0 &&
-                   step * kLateShare >= settings_.total_steps;
+                   step < settings_.total_steps && step * kLateShare >= settings_.total_steps;
   if (now) state_.warned = 1;
   return now;
 }

@@ -27,7 +27,7 @@ class FreezePolicy {
   bool measured(std::int64_t step, double variance_norm);
   // True when a fixed step was asked for and has come.
   bool fixed(std::int64_t step) const { return settings_.freeze_step >= 0 && step >= settings_.freeze_step; }
-  // True once, when a fifth of the run has passed without a freeze.
+  // True once, when a fifth of the run has passed without a freeze and some of it is left.
   bool late(std::int64_t step);
 
   double ratio() const { return state_.ratio; }
