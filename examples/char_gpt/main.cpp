@@ -10,6 +10,8 @@
 #include "examples/data/text_corpus.hpp"
 #include "examples/training/flags.hpp"
 #include "examples/training/optimizer.hpp"
+#include "examples/training/output_files.hpp"
+#include "examples/training/ranges.hpp"
 #include "examples/training/run_record.hpp"
 #include "examples/training/trace_file.hpp"
 #include "thinwire/thinwire.hpp"
@@ -106,6 +108,7 @@ void run(const Flags& flags) {
 
   const auto world = thinwire::init_from_env();
   print_messages(world->rank());
+  check_output_files(flags.training, *world);
   thinwire::DataParallel parallel(*model, *world, parallel_settings(flags.training));
   const auto optimizer = make_optimizer(parallel, flags.training);
   RunRecord record(flags.training, parallel);
@@ -142,10 +145,10 @@ int main(int argc, char** argv) {
       "char_gpt");
   app.add_option("--text", flags.text, "the text to learn; 90 % to train on, 10 % to validate")->required();
   add_training_flags(app, flags.training);
-  app.add_option("--layers", flags.shape.layers)->check(CLI::PositiveNumber);
-  app.add_option("--width", flags.shape.width)->check(CLI::PositiveNumber);
-  app.add_option("--heads", flags.shape.heads)->check(CLI::PositiveNumber);
-  app.add_option("--window", flags.shape.window, "characters that a prediction sees")->check(CLI::PositiveNumber);
-  app.add_option("--eval-windows", flags.eval_windows, "windows per evaluation")->check(CLI::PositiveNumber);
+  app.add_option("--layers", flags.shape.layers)->check(whole_number(1));
+  app.add_option("--width", flags.shape.width)->check(whole_number(1));
+  app.add_option("--heads", flags.shape.heads)->check(whole_number(1));
+  app.add_option("--window", flags.shape.window, "characters that a prediction sees")->check(whole_number(1));
+  app.add_option("--eval-windows", flags.eval_windows, "windows per evaluation")->check(whole_number(1));
   return run_program(app, argc, argv, [&] { run(flags); });
 }

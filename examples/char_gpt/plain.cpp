@@ -11,6 +11,8 @@
 #include "examples/data/text_corpus.hpp"
 #include "examples/training/flags.hpp"
 #include "examples/training/optimizer.hpp"
+#include "examples/training/output_files.hpp"
+#include "examples/training/ranges.hpp"
 #include "thinwire/base/clock.hpp"
 #include "thinwire/base/file.hpp"
 
@@ -57,6 +59,7 @@ void train(CharGpt& model, const Flags& flags, const TextCorpus& corpus) {
 }
 
 void run(const Flags& flags) {
+  check_output_file("--result", flags.training.result);
   torch::manual_seed(flags.training.seed);
   const TextCorpus corpus = read_text_corpus(flags.text, flags.shape.window);
   CharGptShape shape = flags.shape;
@@ -83,16 +86,16 @@ int main(int argc, char** argv) {
       "char_gpt_plain");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--text", flags.text, "the text to learn; 90 % to train on, 10 % to validate")->required();
-  app.add_option("--layers", flags.shape.layers)->check(CLI::PositiveNumber);
-  app.add_option("--width", flags.shape.width)->check(CLI::PositiveNumber);
-  app.add_option("--heads", flags.shape.heads)->check(CLI::PositiveNumber);
-  app.add_option("--window", flags.shape.window, "characters that a prediction sees")->check(CLI::PositiveNumber);
-  app.add_option("--eval-windows", flags.eval_windows, "windows per evaluation")->check(CLI::PositiveNumber);
-  app.add_option("--steps", flags.training.steps)->check(CLI::PositiveNumber);
-  app.add_option("--micro-batch", flags.training.micro_batch)->check(CLI::PositiveNumber);
-  app.add_option("--accumulate", flags.training.accumulate)->check(CLI::PositiveNumber);
-  app.add_option("--lr-warmup-steps", flags.training.lr_warmup_steps)->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", flags.training.seed);
+  app.add_option("--layers", flags.shape.layers)->check(whole_number(1));
+  app.add_option("--width", flags.shape.width)->check(whole_number(1));
+  app.add_option("--heads", flags.shape.heads)->check(whole_number(1));
+  app.add_option("--window", flags.shape.window, "characters that a prediction sees")->check(whole_number(1));
+  app.add_option("--eval-windows", flags.eval_windows, "windows per evaluation")->check(whole_number(1));
+  app.add_option("--steps", flags.training.steps)->check(whole_number(1));
+  app.add_option("--micro-batch", flags.training.micro_batch)->check(whole_number(1));
+  app.add_option("--accumulate", flags.training.accumulate)->check(whole_number(1));
+  app.add_option("--lr-warmup-steps", flags.training.lr_warmup_steps)->check(whole_number(0));
+  app.add_option("--seed", flags.training.seed)->check(unsigned_number());
   app.add_option("--result", flags.training.result, "file for the result, a line of JSON, that is also printed");
   return run_program(app, argc, argv, [&] { run(flags); });
 }

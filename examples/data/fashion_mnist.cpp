@@ -36,17 +36,24 @@ std::string find_file(const std::string& directory, const std::string& name) {
                  {.place = "fashion-mnist", .what = path + " does not fit", .got = got, .want = want, .hint = {}});
 }
 
+// "60000 x 28 x 28"
+std::string shown(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text;
+}
+
 at::Tensor read_images(const std::string& path) {
   const IdxArray array = read_idx(path);
   if (array.shape.size() != 3 || array.shape[0] < 1 || array.shape[1] != kImageSide || array.shape[2] != kImageSide)
-    unfit(path, "shape of " + std::to_string(array.shape.size()) + " dimensions", "some images of 28 x 28");
+    unfit(path, "shape " + shown(array.shape), "some images of 28 x 28");
   return torch::tensor(at::ArrayRef<std::uint8_t>(array.values), torch::kUInt8).view(array.shape);
 }
 
 at::Tensor read_labels(const std::string& path, std::int64_t images) {
   const IdxArray array = read_idx(path);
   if (array.shape.size() != 1 || array.shape[0] != images)
-    unfit(path, std::to_string(array.shape[0]) + " labels", std::to_string(images) + ", one per image");
+    unfit(path, "shape " + shown(array.shape), std::to_string(images) + " labels, one per image");
   const std::uint8_t largest = *std::max_element(array.values.begin(), array.values.end());
   if (largest >= kClasses) unfit(path, "label " + std::to_string(largest), "0 to 9");
   return torch::tensor(at::ArrayRef<std::uint8_t>(array.values), torch::kUInt8).to(torch::kInt64);

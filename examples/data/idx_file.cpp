@@ -63,6 +63,7 @@ std::int64_t big_endian_32(const std::uint8_t* bytes) {
 
 IdxArray read_idx(const std::string& path) {
   const std::vector<std::uint8_t> bytes = read_bytes(path);
+  if (bytes.empty()) corrupt(path, "an empty file", "0 0 8 dimensions");
   if (bytes.size() < 4 || bytes[0] != 0 || bytes[1] != 0) corrupt(path, "another magic number", "0 0 8 dimensions");
   if (bytes[2] != kUnsignedByte) corrupt(path, "element type " + std::to_string(bytes[2]), "8 (unsigned byte)");
   const std::size_t header = 4 + std::size_t{4} * bytes[3];

@@ -10,6 +10,8 @@
 #include "examples/fashion_vit/fashion_vit.hpp"
 #include "examples/training/flags.hpp"
 #include "examples/training/optimizer.hpp"
+#include "examples/training/output_files.hpp"
+#include "examples/training/ranges.hpp"
 #include "examples/training/run_record.hpp"
 #include "examples/training/trace_file.hpp"
 #include "thinwire/thinwire.hpp"
@@ -117,6 +119,7 @@ void run(const Flags& flags) {
 
   const auto world = thinwire::init_from_env();
   print_messages(world->rank());
+  check_output_files(flags.training, *world);
   thinwire::DataParallel parallel(*model, *world, parallel_settings(flags.training));
   const auto optimizer = make_optimizer(parallel, flags.training);
   RunRecord record(flags.training, parallel);
@@ -161,12 +164,12 @@ int main(int argc, char** argv) {
       "fashion_vit");
   app.add_option("--data", flags.data, "directory of the four IDX files, plain or .gz")->capture_default_str();
   add_training_flags(app, flags.training);
-  app.add_option("--layers", flags.shape.layers)->check(CLI::PositiveNumber);
-  app.add_option("--width", flags.shape.width)->check(CLI::PositiveNumber);
-  app.add_option("--heads", flags.shape.heads)->check(CLI::PositiveNumber);
+  app.add_option("--layers", flags.shape.layers)->check(whole_number(1));
+  app.add_option("--width", flags.shape.width)->check(whole_number(1));
+  app.add_option("--heads", flags.shape.heads)->check(whole_number(1));
   app.add_option("--eval-images", flags.eval_images, "test images per evaluation; the last one also takes all")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   app.add_option("--target-accuracy", flags.target_accuracy, "the result says when an evaluation first reached it")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number(0, 1));
   return run_program(app, argc, argv, [&] { run(flags); });
 }

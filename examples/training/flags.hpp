@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 #include <string>
 
 #include "thinwire/thinwire.hpp"
@@ -52,8 +53,13 @@ inline bool is_due(std::int64_t steps_done, std::int64_t every) {
   return every > 0 && steps_done % every == 0;
 }
 
+// A command line that parses and cannot be carried out.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // Parses, then runs `body`. Returns the exit status: 0, 1 for an exception (one line "NAME: what" on stderr), 2 for a
-// command line that does not parse.
+// command line that does not parse or a UsageError.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& body);
 
 }  // namespace examples

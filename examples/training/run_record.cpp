@@ -26,6 +26,11 @@ double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
+// What the order of the samples follows from: a resume with others would see samples twice and others never.
+ordered_json flags_of_sample_order(const TrainingFlags& flags) {
+  return {{"--seed", flags.seed}, {"--micro-batch", flags.micro_batch}, {"--accumulate", flags.accumulate}};
+}
+
 }  // namespace
 
 RunRecord::RunRecord(const TrainingFlags& flags, const thinwire::DataParallel& parallel)
@@ -78,21 +83,28 @@ void RunRecord::show_progress(std::int64_t step, double loss, const thinwire::sc
 }
 
 std::string RunRecord::save() const {
-  return ordered_json{{"seed", flags_.seed},     {"step_seconds", step_seconds_},
-                      {"skipped", skipped_},     {"sent_bytes", sent_bytes_},
-                      {"exposed_s", exposed_s_}, {"evaluations", evaluations_},
-                      {"steps", steps_},         {"last_step_bytes", last_step_bytes_}}
+  return ordered_json{{"sample_order", flags_of_sample_order(flags_)},
+                      {"step_seconds", step_seconds_},
+                      {"skipped", skipped_},
+                      {"sent_bytes", sent_bytes_},
+                      {"exposed_s", exposed_s_},
+                      {"evaluations", evaluations_},
+                      {"steps", steps_},
+                      {"last_step_bytes", last_step_bytes_}}
       .dump();
 }
 
 void RunRecord::restore(const std::string& text) try {
   const auto saved = ordered_json::parse(text);
-  if (const auto seed = saved.at("seed").get<std::uint64_t>(); seed != flags_.seed)
+  const auto given = flags_of_sample_order(flags_);
+  for (const auto& [flag, value] : saved.at("sample_order").items()) {
+    if (given.at(flag) == value) continue;
     thinwire::fail(thinwire::ErrorCode::kMismatch, {.place = "resume",
-                                                    .what = "--seed",
-                                                    .got = std::to_string(flags_.seed),
-                                                    .want = std::to_string(seed) + " as in the checkpoint",
+                                                    .what = flag,
+                                                    .got = given.at(flag).dump(),
+                                                    .want = value.dump() + " as in the checkpoint",
                                                     .hint = {}});
+  }
   saved.at("step_seconds").get_to(step_seconds_);
   saved.at("steps").get_to(steps_);
   saved.at("skipped").get_to(skipped_);

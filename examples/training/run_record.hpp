@@ -30,7 +30,8 @@ class RunRecord {
   void show_progress(std::int64_t step, double loss, const thinwire::schema::StepReport& report);
 
   // For TrainerState::extra, so that a resumed run reports as one that was never interrupted.
-  // restore throws thinwire::Error kMismatch when the checkpoint is of a run with another seed.
+  // restore throws thinwire::Error kMismatch when the checkpoint is of a run that took its samples in another order
+  // (--seed, --micro-batch, --accumulate).
   std::string save() const;
   void restore(const std::string& text);
 

@@ -49,6 +49,7 @@ TEST(ReadIdx, RefusesWhatIsNoIdxFileOfBytes) {
   std::vector<std::uint8_t> floats = idx_bytes({1}, {0});
   floats[2] = 0x0D;
   EXPECT_EQ(code_of({}), ErrorCode::kCorrupt);
+  EXPECT_THAT(error_of([&] { read_idx(folder / "file"); }).second, testing::HasSubstr("an empty file"));
   EXPECT_EQ(code_of({'h', 'e', 'l', 'l', 'o'}), ErrorCode::kCorrupt);
   EXPECT_EQ(code_of(floats), ErrorCode::kCorrupt);
   EXPECT_EQ(code_of({0, 0, 8, 3, 0, 0}), ErrorCode::kCorrupt);
@@ -89,6 +90,10 @@ TEST(FashionMnist, SaysWhatIsMissingOrDoesNotFit) {
   EXPECT_EQ(error_of([&] { read_fashion_mnist(folder.path()); }).first, ErrorCode::kCorrupt);
   write_bytes(folder / "t10k-labels-idx1-ubyte", idx_bytes({3}, {1, 2, 10}));
   EXPECT_THAT(error_of([&] { read_fashion_mnist(folder.path()); }).second, testing::HasSubstr("label 10"));
+  write_bytes(folder / "t10k-labels-idx1-ubyte", idx_bytes({3, 1}, {1, 2, 3}));
+  EXPECT_THAT(error_of([&] { read_fashion_mnist(folder.path()); }).second, testing::HasSubstr("got shape 3 x 1,"));
+  write_bytes(folder / "t10k-images-idx3-ubyte", idx_bytes({1, 2, 3}, {1, 2, 3, 4, 5, 6}));
+  EXPECT_THAT(error_of([&] { read_fashion_mnist(folder.path()); }).second, testing::HasSubstr("got shape 1 x 2 x 3,"));
 }
 
 TEST(TextCorpus, SplitsAndNumbersCharacters) {

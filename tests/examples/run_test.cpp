@@ -80,14 +80,16 @@ TEST(CharGpt, ResumesToTheSameResult) {
   }
 }
 
-TEST(CharGpt, RefusesToResumeWithAnotherSeed) {
+TEST(CharGpt, RefusesToResumeInAnotherOrderOfSamples) {
   const TemporaryFolder folder;
   write_text(folder / "text", 2000);
   const Arguments run = small_gpt(THINWIRE_CHAR_GPT, folder / "text", 4) + Arguments{"--checkpoint", folder / "saved"};
   result_of(run);
-  const Finished finished = run_program(run + Arguments{"--resume", "--seed", "2"});
-  EXPECT_EQ(finished.status, 1);
-  EXPECT_THAT(finished.err, testing::HasSubstr("--seed; got 2, want 1"));
+  for (const char* flag : {"--seed", "--micro-batch", "--accumulate"}) {
+    const Finished finished = run_program(run + Arguments{"--resume", flag, "3"});
+    EXPECT_EQ(finished.status, 1);
+    EXPECT_THAT(finished.err, testing::HasSubstr(std::string(flag) + "; got 3, want "));
+  }
 }
 
 TEST(FashionVit, LearnsOnTwoRanksWithEachOptimizer) {
@@ -133,6 +135,48 @@ TEST(Examples, RefuseWrongArgumentsWithOneMessage) {
   expect_refusal(small_gpt(THINWIRE_CHAR_GPT, folder / "absent", 4), 1, "absent");
   expect_refusal(small_vit(folder.path(), 4), 1, "dataset-fashion-mnist");
   expect_refusal(small_vit(folder.path(), 0), 2, "--steps");
+}
+
+TEST(Examples, RefuseNumbersThatDoNotFit) {
+  const TemporaryFolder folder;
+  write_text(folder / "text", 2000);
+  const Arguments gpt = small_gpt(THINWIRE_CHAR_GPT, folder / "text", 4);
+  expect_refusal(gpt + Arguments{"--steps", "0"}, 2, "--steps: got 0, want a whole number from 1 to 1099511627776");
+  expect_refusal(gpt + Arguments{"--window", "0"}, 2, "--window: got 0, want a whole number from 1");
+  expect_refusal(gpt + Arguments{"--steps", "99999999999999999999"}, 2, "--steps: got 99999999999999999999, want");
+  expect_refusal(gpt + Arguments{"--seed", "-1"}, 2, "--seed: got -1, want a whole number from 0");
+  expect_refusal(gpt + Arguments{"--lr", "nan"}, 2, "--lr: got nan, want a number of at least 0");
+  expect_refusal(gpt + Arguments{"--lr", "-1"}, 2, "--lr: got -1, want a number of at least 0");
+  expect_refusal(gpt + Arguments{"--checkpoint=", "--resume"}, 2, "--checkpoint= has no value");
+  expect_refusal(gpt + Arguments{"--checkpoint", "", "--resume"}, 2, "--checkpoint: got an empty name");
+}
+
+// Before the first step, since the last one may be hours later.
+TEST(Examples, RefuseFilesThatCannotBeWrittenBeforeTraining) {
+  const TemporaryFolder folder;
+  write_text(folder / "text", 2000);
+  write_fashion_like(folder.path(), 640, 100);
+  const std::string absent = folder / "absent/file";
+  for (const Arguments& run : {small_gpt(THINWIRE_CHAR_GPT, folder / "text", 4), small_vit(folder.path(), 4)}) {
+    for (const char* flag : {"--result", "--trace", "--log"})
+      expect_refusal(run + Arguments{flag, absent}, 2, std::string(flag) + ": [write_file_atomically] cannot create");
+    for (const Arguments& resume : {Arguments{}, Arguments{"--resume"}})
+      expect_refusal(run + Arguments{"--checkpoint", folder / "text"} + resume, 2, "--checkpoint " + (folder / "text"));
+  }
+  const Arguments plain = small_gpt(THINWIRE_CHAR_GPT_PLAIN, folder / "text", 4);
+  expect_refusal(plain + Arguments{"--result", absent}, 2, "--result: ");
+}
+
+// A file that only one rank writes: the others end with it.
+TEST(Examples, EndOnAllRanksWhenOneCannotWrite) {
+  const TemporaryFolder folder;
+  write_text(folder / "text", 2000);
+  const Finished finished = run_program(
+      two_ranks(small_gpt(THINWIRE_CHAR_GPT, folder / "text", 4) + Arguments{"--result", folder / "absent/file"}));
+  EXPECT_EQ(finished.status, 2);
+  EXPECT_THAT(finished.err, testing::AllOf(testing::HasSubstr("char_gpt: --result: "),
+                                           testing::HasSubstr("another rank cannot write its files"),
+                                           testing::Not(testing::HasSubstr("step "))));
 }
 
 TEST(CharGpt, TinyShakespeare) {

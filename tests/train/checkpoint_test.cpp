@@ -393,7 +393,7 @@ TEST_F(Checkpoint, OtherParameterGroupsAreNamedBeforeAnythingIsChanged) {
         EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
         messages[parallel.rank()] = error.what();
       }
-      EXPECT_EQ(before, state_of(parallel, optimizer));
+      EXPECT_TRUE(before == state_of(parallel, optimizer)) << "a refused load changed something";
     });
     EXPECT_NE(messages[0].find(named), std::string::npos) << messages[0];
     EXPECT_EQ(messages[0], messages[1]);
