@@ -1,5 +1,7 @@
 #include "thinwire/codec/formats/bf16.hpp"
 
+#include "thinwire/codec/formats/halves.hpp"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "thinwire/codec/formats/bf16.cpp"
 #include "hwy/foreach_target.h"
@@ -24,19 +26,7 @@ const TileKernels& vector_kernels() {
   return HWY_DYNAMIC_DISPATCH(bf16_kernels)();
 }
 
-std::int64_t block_bytes(const Spec&, std::int64_t elements) {
-  return 2 * elements;
-}
-
-bool encode_block(const Spec&, const BlockInput& input, std::span<std::byte> out) {
-  for (std::size_t i = 0; i < input.z.size(); ++i) store_little(out.data() + 2 * i, to_bf16(input.z[i]));
-  return any_non_finite(input.z);
-}
-
-bool decode_block(const Spec&, std::span<const std::byte> in, std::span<float> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = from_bf16(load_little<std::uint16_t>(in.data() + 2 * i));
-  return true;
-}
+using Blocks = Halves<to_bf16, from_bf16>;
 
 double error_bound(const Spec&, std::span<const float>, float value) {
   return std::fabs(value) * 0x1p-8 + 0x1p-134;
@@ -45,9 +35,9 @@ double error_bound(const Spec&, std::span<const float>, float value) {
 }  // namespace
 
 const Format kBf16 = {.name = "bf16",
-                      .block_bytes = block_bytes,
-                      .encode_block = encode_block,
-                      .decode_block = decode_block,
+                      .block_bytes = Blocks::block_bytes,
+                      .encode_block = Blocks::encode_block,
+                      .decode_block = Blocks::decode_block,
                       .error_bound = error_bound,
                       .vector_kernels = vector_kernels};
 
