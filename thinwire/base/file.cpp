@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <random>
 
 #include "thinwire/base/file_descriptor.hpp"
 
@@ -17,9 +18,12 @@ namespace {
 constexpr const char* kWrite = "write_file_atomically";
 constexpr const char* kRead = "read_file";
 
+// Also its own beside processes of other hosts and containers, which may have the same number.
 std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> counter{0};
-  return path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(counter.fetch_add(1));
+  static const unsigned process = std::random_device()();
+  return path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(process) + "." +
+         std::to_string(counter.fetch_add(1));
 }
 
 std::string folder_of(const std::string& path) {
