@@ -141,7 +141,7 @@ TEST(TrainFault, ARankThatDiesWhileOthersWaitWithACheckpointIsGone) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / ("thinwire_fault_" + std::to_string(::getpid()));
   const std::string save = "save:" + (folder / "save").string(), load = "load:" + (folder / "load").string();
-  const std::vector<Operation> operations{{save.c_str(), "name of the checkpoint"},
+  const std::vector<Operation> operations{{save.c_str(), "verdict on the checkpoint"},
                                           {load.c_str(), "verdict on the checkpoint"}};
   const Fault fault{.victim = 1, .action = "kill"};
   for (const Outcome& outcome : run_under_each(operations, fault, wait_for({0, 2})))

@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
+
 #include "thinwire/base/error.hpp"
 #include "thinwire/base/file.hpp"
 #include "thinwire/codec/codec.hpp"
@@ -37,6 +39,7 @@ void check(const DataParallelSettings& settings) {
   codec::make_codec(settings.codec);
 }
 
+constexpr const char* kMean = "mean of the caller's values";  // where a rank is missing
 constexpr const char* kOwnCheck = "model and settings";
 
 std::vector<Fact> facts_of(const std::vector<Parameter>& parameters, const torch::nn::Module& module,
@@ -169,15 +172,22 @@ void DataParallel::all_reduce_mean(at::Tensor values) {
                                             : c10::str(values.dtype(), " ", values.sizes(),
                                                        values.is_contiguous() ? "" : ", not contiguous");
   // One rank's mistake must end the call on all of them: a collective that fits on some only would end the process.
-  impl_->reducer.require_same("train::all_reduce_mean", {{"tensor", got}});
+  std::vector<std::string> all;
+  impl_->reducer.run_collective([&](comm::World& world) { all = gather_texts(world.hop1(), got, kMean); });
+  if (std::any_of(all.begin(), all.end(), [&](const std::string& one) { return one != all[0]; })) {
+    std::string each;
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      each += (rank == 0 ? "rank " : "; rank ") + std::to_string(rank) + ": " + all[rank];
+    fail(ErrorCode::kMismatch, {"train::all_reduce_mean", "tensor differs between ranks", each,
+                                "the same shape and dtype on every rank", ""});
+  }
   if (!reducible) {
     fail(ErrorCode::kInvalidArgument,
          {"train::all_reduce_mean", "tensor", got, "a contiguous tensor of float32 or float64", ""});
   }
   const at::NoGradGuard no_grad;
-  impl_->reducer.run_collective([&](comm::World& world) {
-    world.hop1().all_reduce(values, comm::ReduceOp::kSum, {"mean of the caller's values"})->wait();
-  });
+  impl_->reducer.run_collective(
+      [&](comm::World& world) { world.hop1().all_reduce(values, comm::ReduceOp::kSum, {kMean})->wait(); });
   values.div_(size());
 }
 
