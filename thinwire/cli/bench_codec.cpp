@@ -36,8 +36,8 @@ class Arena {
   // The input as one of the dtypes. A bf16 span reads the same bits as an fp16 one: speed does not depend on values.
   Values input(Dtype dtype) {
     if (dtype == Dtype::kFp32) return fp32;
-    const codec::Codec& narrow = *codec::make_codec(named(dtype).name);
-    narrow.encode(fp32, segments, std::as_writable_bytes(std::span(halves)));
+    const auto narrow = codec::make_codec(named(dtype).name);
+    narrow->encode(fp32, segments, std::as_writable_bytes(std::span(halves)));
     if (dtype == Dtype::kBf16) return std::span(reinterpret_cast<const codec::Bf16*>(halves.data()), halves.size());
     return std::span(reinterpret_cast<const codec::Fp16*>(halves.data()), halves.size());
   }
