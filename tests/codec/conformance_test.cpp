@@ -31,11 +31,11 @@ class Conformance : public EveryCodec {
   void expect_within_bound(const Floats& values, const Lengths& segments) {
     const Floats back = codec.round_trip(values, segments);
     for (const auto& [first, count] : blocks(segments)) {
-      const auto block = std::span(values).subspan(first, count);
-      for (std::int64_t i = first; i < first + count; ++i)
-        ASSERT_LE(std::fabs(double(values[i]) - double(back[i])),
-                  codec.spec().format->error_bound(codec.spec(), block, values[i]))
-            << "element " << i << " of " << values.size();
+      std::vector<double> bounds(static_cast<std::size_t>(count));
+      codec.spec().format->error_bounds(codec.spec(), std::span(values).subspan(first, count), bounds);
+      for (std::int64_t i = 0; i < count; ++i)
+        ASSERT_LE(std::fabs(double(values[first + i]) - double(back[first + i])), bounds[i])
+            << "element " << first + i << " of " << values.size();
     }
   }
 };

@@ -106,11 +106,17 @@ inline std::vector<std::uint32_t> bits_of(std::span<const float> values) {
   return bits;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr std::int64_t kEveryLength = 7;  // runs are many times slower, and look for other faults
+#else
+inline constexpr std::int64_t kEveryLength = 1;
+#endif
+
 // All of 0 ... 300, then one to each side of what words, blocks and units end on, and primes in between, up to 4097.
 inline Lengths sampled_lengths() {
   Lengths lengths;
-  for (std::int64_t d = 0; d <= 300; ++d) lengths.push_back(d);
-  for (std::int64_t d = 320; d <= 4096; d += 64)
+  for (std::int64_t d = 0; d <= 300; d += kEveryLength) lengths.push_back(d);
+  for (std::int64_t d = 320; d <= 4096; d += 64 * kEveryLength)
     for (std::int64_t near : {d - 1, d, d + 1}) lengths.push_back(near);
   for (std::int64_t prime : {337, 541, 787, 1049, 1373, 1699, 2053, 2503, 3001, 3571, 4001, 4093})
     lengths.push_back(prime);

@@ -50,9 +50,9 @@ struct Format {
   bool (*encode_block)(const Spec& spec, const BlockInput& input, std::span<std::byte> out);
   bool (*decode_block)(const Spec& spec, std::span<const std::byte> in, std::span<float> values);
 
-  // Largest |value - decode(encode(value))| for an element of this block, whatever the seed; exact arithmetic plus what
-  // fp32 rounding adds.
-  double (*error_bound)(const Spec& spec, std::span<const float> block, float value);
+  // For every element of a block the largest |value - decode(encode(value))|, whatever the seed: exact arithmetic plus
+  // what fp32 rounding adds. REQUIRES: bounds.size() == block.size().
+  void (*error_bounds)(const Spec& spec, std::span<const float> block, std::span<double> bounds);
 
   // Kernels of the instruction set that implementation.hpp chose.
   const TileKernels& (*vector_kernels)();

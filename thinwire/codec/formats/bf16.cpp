@@ -28,8 +28,8 @@ const TileKernels& vector_kernels() {
 
 using Blocks = Halves<to_bf16, from_bf16>;
 
-double error_bound(const Spec&, std::span<const float>, float value) {
-  return std::fabs(value) * 0x1p-8 + 0x1p-134;
+void error_bounds(const Spec&, std::span<const float> block, std::span<double> bounds) {
+  for (std::size_t i = 0; i < block.size(); ++i) bounds[i] = std::fabs(block[i]) * 0x1p-8 + 0x1p-134;
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ const Format kBf16 = {.name = "bf16",
                       .block_bytes = Blocks::block_bytes,
                       .encode_block = Blocks::encode_block,
                       .decode_block = Blocks::decode_block,
-                      .error_bound = error_bound,
+                      .error_bounds = error_bounds,
                       .vector_kernels = vector_kernels};
 
 }  // namespace thinwire::codec

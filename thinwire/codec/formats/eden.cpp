@@ -501,14 +501,14 @@ bool decode_block(const Spec& spec, std::span<const std::byte> in, std::span<flo
 
 // Least error: the error is orthogonal to the estimate, so no longer than x. Unbiased: |estimate| = |x|^2 |Q| / <y, Q>,
 // and <z, Q> >= c |z| with c the smallest centroid and |z| = sqrt(n), |Q| <= C sqrt(n) with C the largest one.
-double error_bound(const Spec& spec, std::span<const float> block, float) {
+void error_bounds(const Spec& spec, std::span<const float> block, std::span<double> bounds) {
   double norm2 = 0;
   for (double x : block) norm2 += x * x;
   const EdenLevels& levels = kEdenLevels[eden_bits(spec) - 1];
   const double ratio = levels.centroid[(1 << (eden_bits(spec) - 1)) - 1] / levels.centroid[0];
   const double worst = 1 + ratio * std::sqrt(static_cast<double>(block.size()));
   const bool unbiased = spec.choice(kEdenScale) == kUnbiased;
-  return std::sqrt(norm2) * (unbiased ? worst : 1.0) * (1 + 1e-4) + 1e-43;
+  std::fill(bounds.begin(), bounds.end(), std::sqrt(norm2) * (unbiased ? worst : 1.0) * (1 + 1e-4) + 1e-43);
 }
 
 constexpr std::string_view kScales[] = {"unbiased", "least_error"};
@@ -527,7 +527,7 @@ const Format kEden = {.name = "eden",
                       .block_bytes = eden_block_bytes,
                       .encode_block = encode_block,
                       .decode_block = decode_block,
-                      .error_bound = error_bound,
+                      .error_bounds = error_bounds,
                       .vector_kernels = vector_kernels,
                       .samples = kSamples};
 

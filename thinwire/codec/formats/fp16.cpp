@@ -28,8 +28,11 @@ const TileKernels& vector_kernels() {
 
 using Blocks = Halves<to_fp16, from_fp16>;
 
-double error_bound(const Spec&, std::span<const float>, float value) {
-  return std::fabs(value) > kLargestFp16 ? std::fabs(value) - kLargestFp16 : std::fabs(value) * 0x1p-11 + 0x1p-25;
+void error_bounds(const Spec&, std::span<const float> block, std::span<double> bounds) {
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const double size = std::fabs(block[i]);
+    bounds[i] = size > kLargestFp16 ? size - kLargestFp16 : size * 0x1p-11 + 0x1p-25;
+  }
 }
 
 }  // namespace
@@ -39,7 +42,7 @@ const Format kFp16 = {.name = "fp16",
                       .block_bytes = Blocks::block_bytes,
                       .encode_block = Blocks::encode_block,
                       .decode_block = Blocks::decode_block,
-                      .error_bound = error_bound,
+                      .error_bounds = error_bounds,
                       .vector_kernels = vector_kernels};
 
 }  // namespace thinwire::codec

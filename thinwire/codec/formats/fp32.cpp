@@ -48,6 +48,8 @@ const TileKernels& fp32_kernels() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <algorithm>
+
 namespace thinwire::codec {
 namespace {
 
@@ -70,8 +72,8 @@ bool decode_block(const Spec&, std::span<const std::byte> in, std::span<float> v
   return true;
 }
 
-double error_bound(const Spec&, std::span<const float>, float) {
-  return 0;
+void error_bounds(const Spec&, std::span<const float>, std::span<double> bounds) {
+  std::fill(bounds.begin(), bounds.end(), 0.0);
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ const Format kFp32 = {.name = "fp32",
                       .block_bytes = block_bytes,
                       .encode_block = encode_block,
                       .decode_block = decode_block,
-                      .error_bound = error_bound,
+                      .error_bounds = error_bounds,
                       .vector_kernels = vector_kernels};
 
 }  // namespace thinwire::codec

@@ -34,7 +34,7 @@ const Format kInt2 = {.name = "int2",
                       .block_bytes = PackedInts<2>::block_bytes,
                       .encode_block = PackedInts<2>::encode_block,
                       .decode_block = PackedInts<2>::decode_block,
-                      .error_bound = PackedInts<2>::error_bound,
+                      .error_bounds = PackedInts<2>::error_bounds,
                       .vector_kernels = vector_kernels,
                       .samples = kSamples};
 

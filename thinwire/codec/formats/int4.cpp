@@ -34,7 +34,7 @@ const Format kInt4 = {.name = "int4",
                       .block_bytes = PackedInts<4>::block_bytes,
                       .encode_block = PackedInts<4>::encode_block,
                       .decode_block = PackedInts<4>::decode_block,
-                      .error_bound = PackedInts<4>::error_bound,
+                      .error_bounds = PackedInts<4>::error_bounds,
                       .vector_kernels = vector_kernels,
                       .samples = kSamples};
 

@@ -34,7 +34,7 @@ const Format kInt8 = {.name = "int8",
                       .block_bytes = PackedInts<8>::block_bytes,
                       .encode_block = PackedInts<8>::encode_block,
                       .decode_block = PackedInts<8>::decode_block,
-                      .error_bound = PackedInts<8>::error_bound,
+                      .error_bounds = PackedInts<8>::error_bounds,
                       .vector_kernels = vector_kernels,
                       .samples = kSamples};
 

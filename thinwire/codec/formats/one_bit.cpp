@@ -150,12 +150,13 @@ bool decode_block(const Spec&, std::span<const std::byte> in, std::span<float> v
   return valid_scale(scale);
 }
 
-double error_bound(const Spec& spec, std::span<const float> block, float value) {
+void error_bounds(const Spec& spec, std::span<const float> block, std::span<double> bounds) {
   double sum = 0;
   for (double x : block) sum += spec.choice(0) == kRms ? x * x : std::fabs(x);
   const double mean = sum / static_cast<double>(block.size());
   const double scale = spec.choice(0) == kRms ? std::sqrt(mean) : mean;
-  return std::fabs(std::fabs(value) - scale) + scale * 1e-6 + 2e-45;
+  for (std::size_t i = 0; i < block.size(); ++i)
+    bounds[i] = std::fabs(std::fabs(block[i]) - scale) + scale * 1e-6 + 2e-45;
 }
 
 constexpr std::string_view kScales[] = {"rms", "mean_abs"};
@@ -170,7 +171,7 @@ const Format kOneBit = {.name = "one_bit",
                         .block_bytes = block_bytes,
                         .encode_block = encode_block,
                         .decode_block = decode_block,
-                        .error_bound = error_bound,
+                        .error_bounds = error_bounds,
                         .vector_kernels = vector_kernels,
                         .samples = kSamples};
 

@@ -12,6 +12,7 @@
 // half of the seed ^ fraction bits of absmax, so that 2^k * x draws as x does) ^ high half of the seed.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -103,11 +104,11 @@ struct PackedInts {
     return valid_scale(quantiser.absmax);
   }
 
-  static double error_bound(const Spec& spec, std::span<const float> block, float) {
+  static void error_bounds(const Spec& spec, std::span<const float> block, std::span<double> bounds) {
     double absmax = 0;
     for (double x : block) absmax = std::fmax(absmax, std::fabs(x));
     const double steps = spec.choice(kRoundingOption) == 1 ? 1 : 0.5;
-    return absmax / kLevels * steps * (1 + 1e-4) + 2e-45;
+    std::fill(bounds.begin(), bounds.end(), absmax / kLevels * steps * (1 + 1e-4) + 2e-45);
   }
 };
 

@@ -292,8 +292,8 @@ bool decode_block(const Spec& spec, std::span<const std::byte> in, std::span<flo
   return true;
 }
 
-double error_bound(const Spec&, std::span<const float>, float value) {
-  return std::fabs(value);
+void error_bounds(const Spec&, std::span<const float> block, std::span<double> bounds) {
+  for (std::size_t i = 0; i < block.size(); ++i) bounds[i] = std::fabs(block[i]);
 }
 
 constexpr std::string_view kSelections[] = {"exact", "sampled"};
@@ -311,7 +311,7 @@ const Format kTopK = {.name = "top_k",
                       .block_bytes = top_k_block_bytes,
                       .encode_block = encode_block,
                       .decode_block = decode_block,
-                      .error_bound = error_bound,
+                      .error_bounds = error_bounds,
                       .vector_kernels = vector_kernels,
                       .samples = kSamples};
 
