@@ -27,8 +27,8 @@ class CodecVerb : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   const std::string folder_ = [] {
-    char name[] = "/tmp/thinwire-codec-XXXXXX";
-    return std::string(mkdtemp(name));
+    std::string name = testing::TempDir() + "thinwire-codec-XXXXXX";
+    return std::string(mkdtemp(name.data()));
   }();
   const std::vector<float> values_ = normal_values(5000);
   const std::string raw_ = folder_ + "/raw.f32";
