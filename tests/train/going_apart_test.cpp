@@ -5,6 +5,7 @@
 
 #include "tests/train/models.hpp"
 #include "tests/train/ranks.hpp"
+#include "tests/train/refusal.hpp"
 #include "tests/train/throwing.hpp"
 #include "thinwire/base/error.hpp"
 #include "thinwire/train/optim/adamw.hpp"
@@ -16,17 +17,6 @@ namespace {
 using testing::HasSubstr;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-std::string refusal(ErrorCode code, const std::function<void()>& call) {
-  try {
-    call();
-    ADD_FAILURE() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  return "";
-}
 
 // Runs `segment` again in backward, with a backward of its own inside: activation checkpointing.
 struct Checkpointed : torch::autograd::Function<Checkpointed> {

@@ -4,6 +4,7 @@
 
 #include "tests/train/models.hpp"
 #include "tests/train/ranks.hpp"
+#include "tests/train/refusal.hpp"
 #include "tests/train/throwing.hpp"
 #include "tests/train/vectors.hpp"
 #include "thinwire/base/error.hpp"
@@ -17,18 +18,6 @@ namespace {
 using testing::HasSubstr;
 
 const std::vector<Shape> kShapes{{60, 70}, {40}, {50, 90}};
-
-// The message of the Error that `call` throws; fails when it throws none or another code.
-std::string refusal(ErrorCode code, const std::function<void()>& call) {
-  try {
-    call();
-    ADD_FAILURE() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  return "";
-}
 
 void one_step(TinyNet& net, torch::optim::Optimizer& optimizer, int step, int rank) {
   optimizer.zero_grad();
